@@ -252,9 +252,10 @@ extension MicroHTTPDaemon {
 /// Memory for content from its receipt until it is stored.
 ///
 /// All connections share a few large buffers. The buffer that was used last is used again first, so that it is in the
-/// cache of the processor. While all of them are in use, because the disk is slow, content is received in smaller pieces.
+/// cache of the processor. While all of them are in use, content is received in smaller pieces: the disk is slow, or the
+/// processors are busy, and have interrupted many threads that use a buffer.
 final class ContentBuffers: Sendable {
-    static let shared = ContentBuffers(count: 8, size: 512 << 10)
+    static let shared = ContentBuffers(count: 16, size: 512 << 10)
 
     private struct State {
         var unused: [UnsafeMutableRawBufferPointer] = []

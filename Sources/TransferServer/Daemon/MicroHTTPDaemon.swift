@@ -42,9 +42,10 @@ final class MicroHTTPDaemon: @unchecked Sendable {
 
     struct Options: Sendable {
         var maxConnections: Int
-        /// The size in bytes of libmicrohttpd's buffer for one connection, which becomes resident once a connection is
-        /// reused. It must have room for the head of a response.
-        var connectionMemory = 64 << 10
+        /// The size in bytes of libmicrohttpd's buffer for one connection. libmicrohttpd clears the entire buffer after
+        /// each request, so that a larger one costs time, and is resident once a connection is reused. It must have room
+        /// for the head of a response, which can have 32 KiB if an application has sent it.
+        var connectionMemory = 40 << 10
         var threadStack = 512 << 10
     }
 
