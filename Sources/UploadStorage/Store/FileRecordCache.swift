@@ -4,13 +4,17 @@ import SystemCalls
 ///
 /// A record describes exactly one publication, because no two publications have the same time, and it does not change
 /// as long as the file is published. So a record that describes an opened file is valid, however old it is. In a file
-/// system that stores complete seconds, times can be the same, so each publication removes the record of its name. A missing
-/// record is not cached, because it can be written later.
+/// system that stores complete seconds, times can be the same, so each publication removes the record of its name.
+///
+/// For a file without a record, a record without fields is cached. The file may have been published a moment ago; then
+/// its publication removes the cached record after the actual record was written.
 final class FileRecordCache: Sendable {
     private struct Generations {
         var recent: [String: FileRecord] = [:]
         /// The records that were in `recent` when it was last full.
         var older: [String: FileRecord] = [:]
+        /// The number of calls of ``FileRecordCache/remove(_:)``.
+        var removals = 0
     }
 
     /// The maximum number of records in each generation.
@@ -23,44 +27,56 @@ final class FileRecordCache: Sendable {
     init(capacity: Int = 1024) { self.capacity = capacity }
 
     /// Returns the record of a published file: a cached record that describes the file, or otherwise the result of
-    /// `read`.
+    /// `read`. If the file has no record, the result has no fields.
     func record(
         of found: PublishedBlob, named path: String, _ read: (String) throws(StoreError) -> FileRecord?
-    ) throws(StoreError) -> FileRecord? {
-        if let known = known(path), known.describes(found) { return known }
-        guard let record = try read(path), record.describes(found) else { return nil }
-        if Self.size(of: record) <= Self.maxEntrySize { insert(record, path) }
+    ) throws(StoreError) -> FileRecord {
+        let (cached, removals) = generations.withLock { (known(path, in: &$0), $0.removals) }
+        if let cached, cached.describes(found) { return cached }
+        let stored = try read(path)
+        let record = stored.flatMap { $0.describes(found) ? $0 : nil } ?? FileRecord(ofUnrecorded: found, path)
+        if Self.size(of: record) <= Self.maxEntrySize {
+            generations.withLock { generations in
+                // If a publication has removed a record meanwhile, the record may be that of the time before.
+                if generations.removals == removals { insert(record, path, in: &generations) }
+            }
+        }
         return record
     }
 
     func remove(_ path: String) {
         generations.withLock { generations in
+            generations.removals += 1
             generations.recent[path] = nil
             generations.older[path] = nil
         }
     }
 
-    private func known(_ path: String) -> FileRecord? {
-        generations.withLock { generations in
-            if let record = generations.recent[path] { return record }
-            guard let record = generations.older[path] else { return nil }
-            insert(record, path, in: &generations)
-            return record
-        }
-    }
-
-    private func insert(_ record: FileRecord, _ path: String) {
-        generations.withLock { insert(record, path, in: &$0) }
+    private func known(_ path: String, in generations: inout Generations) -> FileRecord? {
+        if let record = generations.recent[path] { return record }
+        guard let record = generations.older[path] else { return nil }
+        insert(record, path, in: &generations)
+        return record
     }
 
     private func insert(_ record: FileRecord, _ path: String, in generations: inout Generations) {
         if generations.recent.count >= capacity {
-            generations = Generations(older: generations.recent)
+            (generations.older, generations.recent) = (generations.recent, [:])
         }
         generations.recent[path] = record
     }
 
     private static func size(of record: FileRecord) -> Int {
         record.fields.reduce(record.name.utf8.count) { $0 + $1.name.utf8.count + $1.value.utf8.count }
+    }
+}
+
+extension FileRecord {
+    /// A record without fields, of a file that no upload created.
+    fileprivate init(ofUnrecorded found: PublishedBlob, _ path: String) {
+        let attributes = found.file.attributes
+        self.init(
+            name: path, principal: "", size: attributes.size, identity: attributes.publicationTime,
+            modifiedSeconds: attributes.modifiedSeconds)
     }
 }

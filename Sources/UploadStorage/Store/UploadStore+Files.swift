@@ -10,8 +10,7 @@ extension UploadStore {
         let record = try context.fileRecords.record(of: found, named: name.path) { (path) throws(StoreError) in
             try catalog.file(path)
         }
-        guard let record, !record.fields.isEmpty else { return found.file }
-        return found.file.described(by: record.fields)
+        return record.fields.isEmpty ? found.file : found.file.described(by: record.fields)
     }
 
     /// Reads a directory in the order of the file system, one entry at a time. Throws `notFound` if the directory does

@@ -1,4 +1,5 @@
 import ConformanceKit
+import FoundationEssentials
 import SystemCalls
 import TestSupport
 import Testing
@@ -125,10 +126,16 @@ struct RequestCostTests {
         withExtendedLifetime(origin) {}
     }
 
-    private func download(of size: Int) throws -> RequestCost {
+    /// - Parameter isUploaded: whether an upload created the file, so that the catalog has a record of it.
+    private func download(of size: Int, isUploaded: Bool = true) throws -> RequestCost {
         try measure(requests: 32) { server in
-            let upload = Request("PUT", "/files/x", [], .bytes(Payload.bytes(size)))
-            try #require(try server.exchange(upload).status == 201)
+            if isUploaded {
+                let upload = Request("PUT", "/files/x", [], .bytes(Payload.bytes(size)))
+                try #require(try server.exchange(upload).status == 201)
+            } else {
+                let content = Data(Payload.bytes(size))
+                try #require(FileManager.default.createFile(atPath: server.path(of: "x"), contents: content))
+            }
             return { _ in Request("GET", "/files/x") }
         }
     }
@@ -144,15 +151,17 @@ struct RequestCostTests {
         ).check(try download(of: 1 << 10), "download of 1 KiB")
     }
 
-    @Test("a download of 100 KiB, which the kernel copies")
-    func mediumDownload() throws {
+    @Test(
+        "a download of 100 KiB, which the kernel copies, of a file that an upload or another program has created",
+        arguments: [true, false])
+    func mediumDownload(_ isUploaded: Bool) throws {
         CostLimit(
             exactly: [
                 "close": 2, "fcntl": 1, "getsockopt": 1, "newfstatat": 1, "openat": 1, "recvfrom": 1, "sendto": 1,
             ],
             atMost: ["futex": 1, "poll": 2, "sendfile": 2].merging(Self.logCalls) { $1 },
             calls: 16, synchronizations: 0, switches: 3, allocations: 1000
-        ).check(try download(of: 100 << 10), "download of 100 KiB")
+        ).check(try download(of: 100 << 10, isUploaded: isUploaded), "download of 100 KiB")
     }
 
     /// Whether the names of a large directory in the directory for temporary files are kept.
