@@ -21,8 +21,6 @@ struct InputReader {
     /// The remaining bytes as text, decoded as the programs decode received bytes.
     var text: String { String(decoding: remaining, as: UTF8.self) }
 
-    var bytes: [UInt8] { Array(remaining) }
-
     /// The remaining text, with one field line on each line.
     var lines: [String] {
         remaining.split(separator: 0x0A, omittingEmptySubsequences: false).map { String(decoding: $0, as: UTF8.self) }

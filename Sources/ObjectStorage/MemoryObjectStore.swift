@@ -58,9 +58,6 @@ package final class MemoryObjectStore: ObjectStore {
     /// The contents of all objects by their keys.
     package var contents: [String: [UInt8]] { state.withLock { $0.objects.mapValues(\.content) } }
 
-    /// Replaces the content of an object, as a fault of a disk would.
-    package func corrupt(_ key: String, _ content: [UInt8]) { state.withLock { $0.objects[key]?.content = content } }
-
     // MARK: ObjectStore
 
     package func put(_ key: String, _ content: [UInt8]) throws(ObjectError) {

@@ -19,7 +19,6 @@ package enum DatabaseValue: Sendable, Hashable {
     package init(_ value: Int64?) { self = value.map { .integer($0) } ?? .null }
     package init(_ value: [UInt8]?) { self = value.map { .bytes($0) } ?? .null }
     package init(_ value: String?) { self = value.map { .text($0) } ?? .null }
-    package init(_ value: Bool?) { self = value.map { .boolean($0) } ?? .null }
 }
 
 /// One statement with values for `$1`, `$2`, …

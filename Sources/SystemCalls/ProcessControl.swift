@@ -90,10 +90,6 @@ extension ProcessControl {
         return number
     }
 
-    /// Makes ended children wait until their status is read, even if the process was started with SIGCHLD ignored
-    /// (sigaction(2)).
-    package static func keepEndedChildren() { signal(SIGCHLD, SIG_DFL) }
-
     /// Makes a write to a pipe without a reader fail instead of ending the process.
     package static func ignoreBrokenPipes() { signal(SIGPIPE, SIG_IGN) }
 

@@ -33,13 +33,4 @@ struct DiskImage {
             }
         }
     }
-
-    /// The content of every file below `directory`, keyed by the path relative to `directory`.
-    func contents(below directory: String) -> [String: [UInt8]] {
-        var result: [String: [UInt8]] = [:]
-        for case (let path, .file(let number)) in nodes where path.hasPrefix(directory + "/") {
-            result[String(path.dropFirst(directory.utf8.count + 1))] = files[number]?.content
-        }
-        return result
-    }
 }

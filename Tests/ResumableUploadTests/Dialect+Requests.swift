@@ -3,10 +3,6 @@ import ResumableUpload
 
 extension Dialect {
     static let drafts = allCases.filter { $0 != .rfc }
-    /// Interop 3 to 6.
-    static let early = allCases.filter { $0 < .interop7 }
-    /// Interop 7, 8 and the published protocol.
-    static let late = allCases.filter { $0 >= .interop7 }
 
     /// The fields of a request as a client of this version writes them; arguments that are `nil` are omitted.
     func request(

@@ -172,9 +172,6 @@ package final class PostgreSQLCluster: Sendable {
         return process.errorOutput.split(separator: "\n").map(String.init)
     }
 
-    /// What the server has written to its log.
-    package var log: String { server.withLock { $0?.errorOutput ?? "" } }
-
     /// The processes that a server has started.
     private static func processes(of server: ChildProcess) -> [pid_t] {
         let identifier = server.identifier

@@ -103,9 +103,6 @@ final class ConnectionRegistry: Sendable {
     /// The number of open connections.
     var count: Int { entries.withLock { $0.open.count } }
 
-    /// Whether the server is draining, so idle connections are closed.
-    var isDraining: Bool { entries.withLock { $0.isDraining } }
-
     /// Checks the timeouts of all connections until `stop()`: one to four times a second, depending on the shortest
     /// timeout.
     func reap() {

@@ -24,9 +24,6 @@ struct HeadReader {
     private var emptySize = 0
     private var lines = 0
 
-    /// Whether nothing of a request except empty lines has arrived.
-    var isEmpty: Bool { !hasRequestLine && line.isEmpty }
-
     mutating func read(_ input: UnsafeRawBufferPointer) -> (consumed: Int, outcome: Outcome) {
         var start = 0
         while start < input.count {

@@ -272,9 +272,6 @@ struct InterimChannel: Sendable {
     /// The base of the server's paths for the client.
     let base: PublicBase
 
-    /// Whether interim responses can be sent.
-    var isOpen: Bool { send != nil }
-
     /// Sends the head of an interim response. Waits at most `timeout` milliseconds until the connection is writable.
     ///
     /// An interim response is optional: a client that does not read misses it (RFC 9110 section 15.2).

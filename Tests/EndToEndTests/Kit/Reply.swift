@@ -113,8 +113,7 @@ final class Reply {
 
     // MARK: Response
 
-    /// Sends bytes unchanged. A script whose response consists of such bytes calls ``close()`` or ``answered()`` after
-    /// the last of them.
+    /// Sends bytes unchanged. A script whose response consists of such bytes calls ``close()`` after the last of them.
     func send(raw text: String) throws { try send(raw: Array(text.utf8)) }
 
     func send(raw bytes: [UInt8]) throws {
@@ -159,9 +158,6 @@ final class Reply {
     func send(chunk text: String) throws {
         try send(raw: String(text.utf8.count, radix: 16) + "\r\n" + text + "\r\n")
     }
-
-    /// Declares that ``send(raw:)`` sent the response, and keeps the connection.
-    func answered() { isAnswered = true }
 
     private func head(_ status: Int, _ fields: Fields) -> String {
         fields.reduce(into: "HTTP/1.1 \(status) \(Status(rawValue: status).reasonPhrase)\r\n") { text, field in

@@ -40,15 +40,7 @@ struct Problem: Decodable, Sendable {
     let status: Int?
     let code: String?
     let detail: String?
-    let expectedOffset: Int64?
-    let providedOffset: Int64?
     let reasons: [String]?
-
-    enum CodingKeys: String, CodingKey {
-        case type, title, status, code, detail, reasons
-        case expectedOffset = "expected-offset"
-        case providedOffset = "provided-offset"
-    }
 }
 
 extension Response {

@@ -88,14 +88,3 @@ extension ServerProcess {
         }
     }
 }
-
-/// Resolves a `Location` against the target of its request (RFC 3986 section 5), for the forms that servers send.
-func resolve(_ location: String, against target: String) -> String {
-    if let range = location.firstRange(of: "://") {
-        let authorityAndPath = location[range.upperBound...]
-        return authorityAndPath.firstIndex(of: "/").map { String(authorityAndPath[$0...]) } ?? "/"
-    }
-    if location.hasPrefix("/") { return location }
-    let base = target.lastIndex(of: "/").map { target[...$0] } ?? "/"
-    return base + location
-}

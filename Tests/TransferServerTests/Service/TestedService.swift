@@ -85,7 +85,6 @@ final class InProcessService: TestedService {
         private(set) var isDropped = false
         private let interim: Monitor<[String]>
 
-        var entry: ConnectionEntry { request.connection }
         /// The heads of the interim responses so far.
         var interimResponses: [String] { interim.withLock { $0 } }
 

@@ -71,9 +71,4 @@ enum DisplayText {
     private static func suffix(_ text: String, _ columns: Int) -> String {
         String(prefix(String(text.reversed()), columns).reversed())
     }
-
-    /// Adds spaces to `text` up to this number of columns.
-    static func padded(_ text: String, to columns: Int) -> String {
-        text + String(repeating: " ", count: max(0, columns - width(text)))
-    }
 }

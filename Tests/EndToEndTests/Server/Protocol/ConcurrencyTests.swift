@@ -4,16 +4,6 @@ import Testing
 /// Concurrent requests (draft section 4.6): bytes in the published file, and rare interleavings, which need many rounds.
 @Suite("Concurrency", .serialized, .blocking)
 struct ConcurrencyTests {
-    /// Starts an append that sends a part of its content and then stops.
-    private func stall(_ server: ServerProcess, _ location: String, at offset: Int, _ content: [UInt8]) throws
-        -> RawConnection
-    {
-        let connection = try server.connect()
-        try connection.open(.append(.v8, location, at: offset, complete: false, .declared(1_000_000)))
-        try connection.send(content)
-        return connection
-    }
-
     @Test("CON-01 CRE-26: a retrieval ends a stalled creation, too")
     func retrievalEndsCreation() throws {
         try withServer { server in
