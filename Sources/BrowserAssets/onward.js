@@ -21,7 +21,8 @@ const OFFLINE_RETRY = 30_000;
 /** Milliseconds after which the number of sent bytes is remembered again. */
 const SAVE_INTERVAL = 5000;
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
-const VERSION_FIELD = { "Upload-Draft-Interop-Version": "8" };
+const INTEROP_VERSION = 8;
+const VERSION_FIELD = { "Upload-Draft-Interop-Version": String(INTEROP_VERSION) };
 
 export class UploadError extends Error {
   /**
@@ -380,7 +381,7 @@ export class UploadMachine {
     this.hasDiscovered = true;
     // A server of another version could treat the empty content of the creation as the complete file.
     const interop = parseInteger(headers["upload-draft-interop-version"]);
-    const isSupported = isSuccessful(status) && limits !== null && (interop === null || interop === 8);
+    const isSupported = isSuccessful(status) && limits !== null && (interop === null || interop === INTEROP_VERSION);
     if (this.#isTooLarge()) return this.#fail(this.#tooLarge(response));
     if (this.learnedMax === null) this.isSingle = !isSupported || this.intent.size < (limits.minSize ?? 0);
     else if (!isSupported) return this.#fail(UploadError.of("too-large", response));

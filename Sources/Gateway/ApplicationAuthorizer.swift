@@ -94,7 +94,7 @@ public final class ApplicationAuthorizer: Authorizer {
             guard let principal = head.fields["Onward-Principal"], Self.isPrincipal(principal) else {
                 return (.failure(Self.invalid), 0)
             }
-            let limits = UploadLimits(parsing: head.fields, dialect: .rfc)
+            let limits = UploadLimits(parsing: head.fields, dialect: .unversioned)
             if head.fields.contains("Upload-Limit") && limits == nil { return (.failure(Self.invalid), 0) }
             // The connection can be used again only after the end of the response.
             _ = exchange.result(until: min(deadline, SystemClock.deadline(in: Self.endOfContent)))
@@ -184,7 +184,7 @@ private struct Shown {
     /// server does not read it in this request, because it could then have any value.
     private static func length(_ head: RequestHead) -> Int64? {
         let fields = head.fields
-        let dialect = Dialect(announcedBy: fields) ?? .rfc
+        let dialect = Dialect(announcedBy: fields) ?? .unversioned
         let declared = dialect.readsUploadLength ? fields.uploadInteger(UploadFieldName.length) : nil
         if fields.contains(UploadFieldName.offset) { return declared }
         let length = fields["Content-Length"].flatMap { Int64($0) }

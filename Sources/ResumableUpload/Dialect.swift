@@ -37,6 +37,18 @@ public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
     /// The newest interop version, in which clients speak unless another one is selected.
     public static let newest = Dialect.interop8
 
+    /// The dialect of requests and fields that do not name a version.
+    package static let unversioned = Dialect.rfc
+
+    /// The name of the dialect in options: the interop version, or `rfc`.
+    package var name: String { interopVersion.map(String.init) ?? "rfc" }
+
+    /// - Returns: `nil` if no dialect has this name.
+    package init?(named name: String) {
+        guard let dialect = Self.allCases.first(where: { $0.name == name }) else { return nil }
+        self = dialect
+    }
+
     /// The value of the version field in requests and responses; `nil` for the published protocol, which does not have
     /// this field.
     public var interopVersion: Int? { self == .rfc ? nil : rawValue }
@@ -241,6 +253,8 @@ package enum UploadFieldName {
     package static let complete = "Upload-Complete"
     /// Only in interop version 3: the inverse of `complete`.
     package static let incomplete = "Upload-Incomplete"
+    /// The field of completeness, for messages to people.
+    package static let completeInEveryVersion = "Upload-Complete (interop version 3: Upload-Incomplete)"
     package static let length = "Upload-Length"
     package static let limit = "Upload-Limit"
     package static let interopVersion = "Upload-Draft-Interop-Version"

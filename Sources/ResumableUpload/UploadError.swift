@@ -84,7 +84,7 @@ package enum UploadError: Error, Sendable, Hashable {
         case .deactivated(let reason): "The upload can no longer be used: \(reason). Start a new one."
         case .missingOffset: "An append needs the field Upload-Offset once, with a non-negative Integer (RFC 9651)."
         case .missingCompleteness:
-            "An append needs the field Upload-Complete (in interop version 3: Upload-Incomplete) once, with ?0 or ?1."
+            "An append needs the field \(UploadFieldName.completeInEveryVersion) once, with ?0 or ?1."
         case .unsupportedMediaType: "An append needs Content-Type: \(partialUploadMediaType)."
         case .contentCodingOnAppend:
             "An append must not have Content-Encoding. Only the request that creates the upload can have it."

@@ -210,7 +210,8 @@ extension UploadResponses {
         let named = Dialect(announcedBy: fields)
         let isUnversioned = !fields.contains(UploadFieldName.interopVersion)
         self.init(
-            dialect: named ?? (announcesWithoutVersion ? .rfc : storedDialect ?? .rfc), echoesVersion: named != nil,
+            dialect: named ?? (announcesWithoutVersion ? nil : storedDialect) ?? .unversioned,
+            echoesVersion: named != nil,
             interim: Self.permission(
                 version: version, isNamed: named != nil, isUnversioned: isUnversioned,
                 announcesWithoutVersion: announcesWithoutVersion, withholding: withholding))

@@ -254,7 +254,7 @@ final class TransferService: RequestService {
             ).serve()
         case .invalid(let refusal, let isUpload):
             // Every invalid URL of an upload gets the response for an unknown upload.
-            return .respond(isUpload ? UploadError.notFound.problem(in: .rfc) : ProblemDetails(refusal))
+            return .respond(isUpload ? UploadError.notFound.problem(in: .unversioned) : ProblemDetails(refusal))
         case .unknown: return .respond(ProblemDetails.notFound(hasFiles: routes.hasFiles))
         }
     }

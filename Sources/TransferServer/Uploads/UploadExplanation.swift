@@ -123,9 +123,9 @@ enum InterimOmission: Sendable, Hashable {
         case .withheld(.noVersion):
             "the request has no Upload-Draft-Interop-Version, and the draft forbids 104 without this field"
         case .withheld(.unusableVersion): "Upload-Draft-Interop-Version is not a number from 3 to 8"
-        case .plain(.noCompleteness): "the request has no Upload-Complete (interop version 3: Upload-Incomplete)"
+        case .plain(.noCompleteness): "the request has no \(UploadFieldName.completeInEveryVersion)"
         case .plain(.invalidCompleteness):
-            "Upload-Complete (interop version 3: Upload-Incomplete) is not ?0 or ?1 on one line, and is ignored"
+            "\(UploadFieldName.completeInEveryVersion) is not ?0 or ?1 on one line, and is ignored"
         case .plain(.belowMinSize): "the representation is smaller than the minimum of resumable uploads (--min-size)"
         case .plain(.unannounced): "no response could report the URL of the upload"
         case .refused(let code): "the request was refused (\(code.printableASCII))"

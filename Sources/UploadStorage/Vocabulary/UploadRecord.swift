@@ -72,7 +72,7 @@ package struct NewUpload: Sendable, Hashable {
     package var expiresAt: Int64?
 
     package init(
-        principal: String, method: Method, target: String, fields: Fields = [:], dialect: Dialect = .rfc,
+        principal: String, method: Method, target: String, fields: Fields = [:], dialect: Dialect = .unversioned,
         limits: UploadLimits = UploadLimits(), length: Int64? = nil, digests: Set<DigestAlgorithm> = [],
         expiresAt: Int64? = nil
     ) {

@@ -29,16 +29,13 @@ extension ClientSettings {
                 $0.isPlain = true
             },
             Option(
-                "interop", "N", group: "Upload", values: .words(["3", "4", "5", "6", "7", "8", "rfc"]),
+                "interop", "N", group: "Upload", values: .words(Dialect.allCases.map(\.name)),
                 "interop version of the draft, 3 to 8, or rfc for the future RFC,\nwhich has no version field [default: 8]"
             ) { settings, value throws(OptionError) in
-                if value == "rfc" {
-                    settings.dialect = .rfc
-                } else if let number = Int(value), (3...8).contains(number), let dialect = Dialect(rawValue: number) {
-                    settings.dialect = dialect
-                } else {
+                guard let dialect = Dialect(named: value) else {
                     throw OptionError("'\(value)' is not a version from 3 to 8, nor rfc")
                 }
+                settings.dialect = dialect
             },
             Option(
                 "append-size", "SIZE", group: "Upload", "maximum content of one request, for proxies with a limit"
