@@ -193,7 +193,7 @@ format: ## format all Swift sources
 
 lint: ## check the format and the rules of CONTRIBUTING.md
 	$(SWIFT) format lint --strict --recursive --parallel Package.swift Sources Tests conformance Fuzzing
-	scripts/check-rules
+	scripts/check-rules --self-test
 
 help:
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

@@ -32,6 +32,16 @@ struct TokenListTests {
         #expect(list.namesWithShortTokens.isEmpty)
     }
 
+    @Test("docs/operating.md: the lines of the example are valid")
+    func documented() throws {
+        var text = try DocumentBlock.content(in: "docs/operating.md", containing: "# NAME  TOKEN")
+        text = text.replacing("5d7f…(64 digits)", with: Self.hash).replacing("c2f4b1d0…(64 digits)", with: Self.hash)
+        let list = try TokenList(parsing: text)
+        #expect(list.tokens.map(\.name) == ["anna", "backup"])
+        #expect(list.tokens.map(\.scopes) == [[.read, .create], [.read]])
+        #expect(list.tokens[0].prefixes == [.init(segments: ["files", "inbox"], includesItself: false)])
+    }
+
     @Test("A token can be given as its SHA-256")
     func hashed() throws {
         // printf %s abc | sha256sum

@@ -17,31 +17,11 @@ struct DocumentTests {
         var output: String?
     }
 
-    private func blocks(in document: String) throws -> [(kind: String, content: String)] {
-        let path = Self.repository + "/" + document
-        let text = String(decoding: try #require(FileManager.default.contents(atPath: path)), as: UTF8.self)
-        var blocks: [(String, String)] = []
-        var open: (kind: String, lines: [Substring])?
-        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-            guard line.hasPrefix("```") else {
-                open?.lines.append(line)
-                continue
-            }
-            guard let (kind, lines) = open else {
-                open = (String(line.dropFirst(3)), [])
-                continue
-            }
-            blocks.append((kind, lines.map { $0 + "\n" }.joined()))
-            open = nil
-        }
-        return blocks
-    }
-
     private func commands(in document: String) throws -> [Command] {
         var commands: [Command] = []
-        for (kind, content) in try blocks(in: document) {
-            if kind == "sh" { commands.append(Command(text: content)) }
-            if kind == "text", !commands.isEmpty { commands[commands.count - 1].output = content }
+        for block in try DocumentBlock.all(in: document) {
+            if block.language == "sh" { commands.append(Command(text: block.content)) }
+            if block.language == "text", !commands.isEmpty { commands[commands.count - 1].output = block.content }
         }
         return commands
     }
@@ -90,7 +70,8 @@ struct DocumentTests {
 
     @Test("docs/protocol.md: the requests of the example get the responses that follow them")
     func protocolExample() throws {
-        let messages = try blocks(in: "docs/protocol.md").filter { $0.kind == "http" }.map(\.content)
+        let messages = try DocumentBlock.all(in: "docs/protocol.md").filter { $0.language == "http" }
+            .map(\.content)
         let printedUpload = try self.upload(in: messages.joined())
         var upload: String?
         try withServer { server in

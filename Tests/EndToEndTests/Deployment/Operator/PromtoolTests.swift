@@ -46,6 +46,16 @@ struct PromtoolTests {
         }
     }
 
+    @Test("promtool accepts the configuration in docs/operating.md")
+    func configuration() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path + "/prometheus.yml"
+        let text = try DocumentBlock.content(in: "docs/operating.md", containing: "scrape_configs:")
+        #expect(FileManager.default.createFile(atPath: file, contents: Data(text.utf8)))
+        // Without this option promtool also expects the file with the token.
+        try promtool("check config --syntax-only '\(file)'")
+    }
+
     @Test("promtool accepts the alert rules, and the tests of the alert rules pass", arguments: ["check", "test"])
     func alerts(command: String) throws {
         let file = command == "check" ? "alerts.yml" : "alerts-test.yml"
