@@ -294,7 +294,7 @@ extension UInt64 {
     /// Writes the last `count` hexadecimal digits of the number, in lower case.
     package func writeHexadecimal(_ count: Int, to output: UnsafeMutablePointer<UInt8>) {
         for index in 0..<count {
-            output[index] = UInt8(truncatingIfNeeded: self >> UInt64(4 * (count - 1 - index))).hexadecimalDigit
+            output[index] = UInt8(truncatingIfNeeded: self &>> UInt64(4 * (count - 1 - index))).hexadecimalDigit
         }
     }
 }

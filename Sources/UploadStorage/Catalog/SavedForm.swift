@@ -159,7 +159,7 @@ package struct ByteEncoder {
     mutating func write(_ value: UInt8) { bytes.append(value) }
 
     mutating func write(_ value: Int64) {
-        for shift in stride(from: 56, through: 0, by: -8) { bytes.append(UInt8(truncatingIfNeeded: value >> shift)) }
+        withUnsafeBytes(of: value.bigEndian) { bytes += $0 }
     }
 
     mutating func write(_ value: Int) { write(Int64(value)) }
