@@ -105,6 +105,8 @@ package final class ClusterCatalog: UploadCatalog {
         node.onHolds(requested: requested, lost: lost)
     }
 
+    package var receivesNotifications: Bool { node.receivesNotifications }
+
     // MARK: Reads
 
     package func awaitOutcomes() throws(StoreError) {

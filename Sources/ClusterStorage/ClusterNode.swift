@@ -9,17 +9,19 @@ package final class ClusterNode: Sendable {
     package let database: Database
     /// The database for renewals and notifications, with connections of its own. They must not wait for other work, and
     /// notifications do not pass through PgBouncer in transaction mode.
-    private let control: Database
+    let control: Database
     private let name: String
     /// Whether this node may become the one that delivers events.
     let deliversEvents: Bool
     private let times: NodeSession.Times
     let session: Monitor<NodeSession>
     let counts = Monitor(NodeCounts())
-    private let work = Monitor(Work())
-    private let waiting = Monitor(Waiting())
-    private let observers = Monitor(Observers())
-    private let delivery = Monitor(Delivery())
+    let work = Monitor(Work())
+    let waiting = Monitor(Waiting())
+    let observers = Monitor(Observers())
+    let delivery = Monitor(Delivery())
+    let notifications = Monitor(NotificationProbe())
+    let report: @Sendable (ClusterObservation.Note) -> Void
     private let listener = Monitor<DatabaseListener?>(nil)
     let settlements = Monitor(Settlements())
     private let threads = Monitor<[WorkerThread]>([])
@@ -27,20 +29,22 @@ package final class ClusterNode: Sendable {
     /// reached for the first time.
     private let clockDifference = Monitor<Int64?>(nil)
 
-    private struct Work {
+    struct Work {
         var releases: [NodeSession.Release] = []
         /// The session that the database has rejected.
         var endedSession: Int64?
+        /// Whether the channel was connected again, so that notifications are probed.
+        var probesNotifications = false
         var isClosing = false
     }
 
     /// The uploads for which threads wait, with the numbers of threads, and those that other nodes have released.
-    private struct Waiting {
+    struct Waiting {
         var threads: [UploadID: Int] = [:]
         var released: Set<UploadID> = []
     }
 
-    private struct Delivery {
+    struct Delivery {
         /// Whether this node was the one that delivers events when it last checked.
         var isActive = false
         var restarts = false
@@ -48,7 +52,7 @@ package final class ClusterNode: Sendable {
         var last: Int64 = 0
     }
 
-    private struct Observers {
+    struct Observers {
         var requested: (@Sendable (UploadID) -> Void)?
         var lost: (@Sendable ([UploadID]) -> Void)?
         var events: (@Sendable () -> Void)?
@@ -60,20 +64,23 @@ package final class ClusterNode: Sendable {
     ///   - control: the same database, not through PgBouncer, with a timeout below the lifetime of a session.
     ///   - name: a name for operators, such as the name of the host.
     ///   - deliversEvents: whether this node may become the one that delivers events.
+    ///   - report: is called with lines for the log, and must not block.
     package init(
         database: Database, control: Database, name: String, times: NodeSession.Times = NodeSession.Times(),
-        deliversEvents: Bool = true
+        deliversEvents: Bool = true, report: @escaping @Sendable (ClusterObservation.Note) -> Void = { _ in }
     ) throws(StoreError) {
         self.database = database
         self.control = control
         self.name = name
         self.deliversEvents = deliversEvents
         self.times = times
+        self.report = report
         session = Monitor(NodeSession(times: times))
         do throws(StoreError) { try open() } catch { guard case .unavailable = error else { throw error } }
         do throws(Errno) {
             let started = [
                 try WorkerThread(name: "node-session") { [self] in keepSession() },
+                try WorkerThread(name: "node-release") { [self] in keepReleasing() },
                 try WorkerThread(name: "node-work") { [self] in keepWorking() },
             ]
             threads.withLock { [started] in $0 = started }
@@ -86,7 +93,7 @@ package final class ClusterNode: Sendable {
     /// A node with an open session that is never renewed, and no regular work, for tests.
     init(database: Database, session number: Int64) {
         (self.database, control, name, times) = (database, database, "test", NodeSession.Times())
-        deliversEvents = true
+        (deliversEvents, report) = (true, { _ in })
         var open = NodeSession(times: times)
         open.opened(number, sentAt: .max >> 1)
         session = Monitor(open)
@@ -106,10 +113,13 @@ package final class ClusterNode: Sendable {
         }
         for thread in running { thread.join() }
         closeListener()
-        if let number = session.withLock({ $0.number }) {
-            _ = try? settledSession()
-            _ = session.withLock { $0.ended() }
-            _ = try? control.run(DatabaseStatement(ClusterSQL.closeSession, [.integer(number)]))
+        if session.withLock({ $0.number }) != nil { _ = try? settledSession() }
+        let sessions = session.withLock { session in
+            _ = session.ended()
+            return Array(session.unclosed)
+        }
+        if !sessions.isEmpty {
+            _ = try? control.run(DatabaseStatement(ClusterSQL.closeSessions, [.integers(sessions)]))
         }
     }
 
@@ -184,16 +194,21 @@ package final class ClusterNode: Sendable {
 
     private func openSession() throws(DatabaseError) {
         let sentAt = Self.now
+        let earlier = Array(session.withLock { $0.unclosed })
         let statement = DatabaseStatement(
-            ClusterSQL.openSession, [.text(name), lifetimeMilliseconds, .boolean(deliversEvents)])
+            ClusterSQL.openSession, [.text(name), lifetimeMilliseconds, .boolean(deliversEvents), .integers(earlier)])
         guard let number = try control.run(statement).integer(0, 0) else { return }
-        let started = try control.listen("onward_\(number)") {
+        let started = try control.listen(Self.channel(number)) { [weak self] in
+            self?.probeNotifications()
         } body: { [weak self] payload in
             self?.receive(payload, in: number)
         }
         listener.withLock { $0 = started }
         session.withLock { $0.opened(number, sentAt: sentAt) }
     }
+
+    /// The channel of the notifications for a session.
+    static func channel(_ session: Int64) -> String { "onward_\(session)" }
 
     private func closeListener() {
         let last = listener.withLock { listener in
@@ -208,8 +223,6 @@ package final class ClusterNode: Sendable {
         let lost = session.withLock { $0.number == number ? $0.ended() : nil }
         guard let lost else { return }
         counts.withLock { $0.ended(holds: lost.count) }
-        // This node has stopped relying on the session, so other nodes need not wait for its end.
-        _ = try? control.run(DatabaseStatement(ClusterSQL.closeSession, [.integer(number)]))
         if !lost.isEmpty { observers.withLock { $0.lost }?(lost) }
         closeListener()
     }
@@ -255,158 +268,6 @@ package final class ClusterNode: Sendable {
             counts.withLock { $0.session.failedRenewals += 1 }
             if !session.withLock({ $0.isAlive(at: Self.now) }) { endSession(number) }
             return false
-        }
-    }
-
-    // MARK: Requests of other nodes
-
-    private func receive(_ payload: String, in number: Int64) {
-        let words = payload.split(separator: " ")
-        guard words.count >= 2, let id = UploadID(parsing: words[1]) else { return }
-        if words[0] == "released" {
-            waiting.withLock { waiting in
-                if waiting.threads[id] != nil { waiting.released.insert(id) }
-            }
-            waiting.notifyAll()
-        } else if words[0] == "request", words.count == 3, let asker = Int64(words[2]) {
-            let request = session.withLock { $0.number == number ? $0.requested(id, by: asker) : .none }
-            switch request {
-            case .none: break
-            case .endUse: observers.withLock { $0.requested }?(id)
-            case .release(let release): enqueue(release)
-            }
-        }
-    }
-
-    func enqueue(_ release: NodeSession.Release) {
-        work.withLock { $0.releases.append(release) }
-        work.notifyAll()
-    }
-
-    /// Waits until another node has released an upload, at most until `deadline` (monotonic nanoseconds).
-    func waitForRelease(of id: UploadID, until deadline: Int64) {
-        counts.withLock { $0.holds.waiting += 1 }
-        defer { counts.withLock { $0.holds.waiting -= 1 } }
-        _ = waiting.wait(until: deadline) { $0.released.remove(id) }
-    }
-
-    /// Runs `body`, which acquires an upload, and may wait for its release.
-    func acquiring<Result>(
-        _ id: UploadID, _ body: () throws(StoreError) -> Result
-    ) throws(StoreError) -> Result {
-        session.withLock { $0.beginAcquiring(id) }
-        waiting.withLock { $0.threads[id, default: 0] += 1 }
-        defer {
-            session.withLock { $0.endAcquiring(id) }
-            waiting.withLock { waiting in
-                let count = (waiting.threads[id] ?? 1) - 1
-                waiting.threads[id] = count > 0 ? count : nil
-                if count == 0 { waiting.released.remove(id) }
-            }
-        }
-        return try body()
-    }
-
-    // MARK: Regular work
-
-    /// The pauses between the regular work and between the removals of ended sessions, in nanoseconds.
-    private static let pause: Int64 = 500_000_000
-    private static let removalPause: Int64 = 5_000_000_000
-
-    private func keepWorking() {
-        var next = SystemClock.monotonicNanoseconds() + Self.pause
-        var nextRemoval = next
-        while true {
-            let releases = work.wait(until: next) { work -> [NodeSession.Release]? in
-                if work.isClosing { return [] }
-                if work.releases.isEmpty { return nil }
-                defer { work.releases = [] }
-                return work.releases
-            }
-            if work.withLock({ $0.isClosing }) { return }
-            release(releases ?? [])
-            let now = SystemClock.monotonicNanoseconds()
-            if now < next { continue }
-            next = now + Self.pause
-            // If the database is unavailable, the work is repeated later. A batch with an unknown outcome must not have an
-            // effect long after its caller has got an error.
-            _ = try? settledSession()
-            if let number = session.withLock({ $0.number }) {
-                _ = try? database.run(DatabaseStatement(ClusterSQL.addUsageChanges, [.integer(number)]))
-            }
-            if now >= nextRemoval {
-                nextRemoval = now + Self.removalPause
-                _ = try? control.run(DatabaseStatement(ClusterSQL.endLateTransactions))
-                _ = try? database.run(DatabaseStatement(ClusterSQL.removeEndedSessions))
-            }
-            observeEvents()
-        }
-    }
-
-    /// Notifies the delivery of events that other nodes have recorded, and of all events if this node begins to deliver
-    /// them.
-    private func observeEvents() {
-        guard let body = observers.withLock({ $0.events }), let number = session.withLock({ $0.number }),
-            let rows = try? database.run(DatabaseStatement(ClusterSQL.selectLastEvent, [.integer(number)])),
-            let delivers = rows.boolean(0, 0)
-        else { return }
-        let last = rows.integer(0, 1) ?? 0
-        let hasNew = delivery.withLock { delivery in
-            if delivers && !delivery.isActive { (delivery.restarts, delivery.last) = (true, 0) }
-            delivery.isActive = delivers
-            defer { delivery.last = max(last, delivery.last) }
-            return delivers && last > delivery.last
-        }
-        if hasNew { body() }
-    }
-
-    /// Whether this node was the one that delivers events when it last checked.
-    var isDelivering: Bool { delivery.withLock { $0.isActive } }
-
-    /// Returns the number after which the next events are read. When this node begins to deliver events, it starts with the
-    /// first one: another node may have ended before it delivered events that this node had read earlier.
-    func positionOfEvents(after number: Int64) -> Int64 {
-        delivery.withLock { delivery in
-            defer { delivery.restarts = false }
-            return delivery.restarts ? 0 : number
-        }
-    }
-
-    private func release(_ releases: [NodeSession.Release]) {
-        guard !releases.isEmpty, let number = session.withLock({ $0.number }) else { return }
-        var fences: [UploadID: Int64] = [:]
-        for release in releases { fences[release.id] = release.fence }
-        let unknown = releases.filter { $0.fence == nil }.map(\.id)
-        do throws(DatabaseError) {
-            if !unknown.isEmpty {
-                let rows = try database.run(
-                    DatabaseStatement(
-                        ClusterSQL.selectFences, [.integer(number), .byteArrays(unknown.map(\.bytes))]))
-                for row in 0..<rows.count {
-                    // The fence was read before this check, so an acquisition that begins later has a higher fence.
-                    guard let id = rows.bytes(row, 0).flatMap(UploadID.init(bytes:)),
-                        session.withLock({ $0.isUnknown(id) })
-                    else { continue }
-                    fences[id] = rows.integer(row, 1)
-                }
-            }
-            let known = fences.map { ($0.key.bytes, $0.value) }
-            var statements = [
-                DatabaseStatement(
-                    ClusterSQL.release,
-                    [.integer(number), .byteArrays(known.map(\.0)), .integers(known.map(\.1))])
-            ]
-            for release in releases {
-                for asker in release.askers.sorted() {
-                    statements.append(
-                        DatabaseStatement(
-                            ClusterSQL.notify, [.text("onward_\(asker)"), .text("released \(release.id.text)")]))
-                }
-            }
-            _ = try database.transaction(statements)
-            counts.withLock { $0.holds.handedOver += releases.count { !$0.askers.isEmpty && $0.fence != nil } }
-        } catch {
-            // The other node requests the release again, and then the upload is released although the hold is unknown.
         }
     }
 }

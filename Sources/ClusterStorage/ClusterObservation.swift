@@ -96,6 +96,8 @@ package final class ClusterObservation: Sendable {
         }
     }
 
+    func report(_ note: Note) { self.note { _ in note } }
+
     private func note(_ body: (inout State) -> Note?) {
         let call = state.withLock { state -> (Note, @Sendable (Note) -> Void)? in
             guard let note = body(&state) else { return nil }

@@ -141,6 +141,8 @@ extension ClusterSQL {
                 END IF;
                 IF NOT onward.is_free(old.holder, session_) THEN
                     IF requests_release THEN
+                        -- Nothing has changed, so the commit need not wait for the disk: see ClusterSQL.commitAtOnce.
+                        PERFORM set_config('synchronous_commit', 'off', true);
                         PERFORM pg_notify(
                             'onward_' || old.holder, 'request ' || encode(id_, 'hex') || ' ' || session_);
                     END IF;

@@ -19,7 +19,9 @@ enum ClusterSQL {
     private static let microseconds = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
     private static let lifetime = "clock_timestamp() + $2 * interval '1 millisecond'"
+    /// Also ends the earlier sessions $4 of the same node: other nodes need not wait for their ends.
     static let openSession = """
+        WITH earlier AS (UPDATE onward.node SET alive_until = '-infinity' WHERE session = ANY ($4))
         INSERT INTO onward.node (name, alive_until, delivers_events) VALUES ($1, \(lifetime), $3) RETURNING session
         """
     static let renewSession = """
@@ -29,7 +31,7 @@ enum ClusterSQL {
     static let hasOtherSessions = """
         SELECT EXISTS (SELECT FROM onward.node WHERE session <> $1 AND onward.is_alive(alive_until))
         """
-    static let closeSession = "DELETE FROM onward.node WHERE session = $1"
+    static let closeSessions = "DELETE FROM onward.node WHERE session = ANY ($1)"
     /// Skips sessions with a running transaction.
     static let removeEndedSessions = """
         DELETE FROM onward.node WHERE session = ANY (ARRAY(
@@ -60,6 +62,10 @@ enum ClusterSQL {
         WHERE u.id = r.id AND u.holder = $1 AND u.fence = r.fence
         """
     static let notify = "SELECT pg_notify($1, $2)"
+    /// The commit of the transaction does not wait for the disk or for a standby server. A release and a notification may
+    /// be lost: the node that acquires the upload asks again, and its own commit waits for all earlier ones. PostgreSQL
+    /// commits transactions with notifications one after the other, so one that waits would delay all others.
+    static let commitAtOnce = "SET LOCAL synchronous_commit = off"
 
     // MARK: Changes
 

@@ -35,7 +35,8 @@ struct ClusterParts {
         let control = Database(
             location.notifications, connections: 2, statementTimeout: .seconds(4), observe: observation.record)
         let node = try ClusterNode(
-            database: database, control: control, name: SystemName.current, deliversEvents: deliversEvents)
+            database: database, control: control, name: SystemName.current, deliversEvents: deliversEvents,
+            report: observation.report)
         // The clocks of the nodes can differ, and a URL that one of them signs is valid for a minute.
         client = S3Client(location.blobs, credentials, clock: { [node] in node.clock.wall / 1_000_000_000 })
         let objects = ObservedObjectStore(store: client, observation: observation)

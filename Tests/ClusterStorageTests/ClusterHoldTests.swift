@@ -169,7 +169,8 @@ struct ClusterHoldTests {
         try second.commit(.insert(row))
         // A session that is not renewed.
         let session = try #require(
-            try fixture.run(ClusterSQL.openSession, [.text("a"), .integer(1500), .boolean(true)]).integer(0, 0))
+            try fixture.run(ClusterSQL.openSession, [.text("a"), .integer(1500), .boolean(true), .integers([])])
+                .integer(0, 0))
         try fixture.run("UPDATE onward.upload SET holder = $1", [.integer(session)])
         let third = try fixture.node("c")
         #expect(throws: StoreError.heldElsewhere) { try third.acquireNow(row.id) }
@@ -280,7 +281,8 @@ struct ClusterHoldTests {
         try second.commit(.insert(row))
         // The session of a server that has died, before the clock was set back by five minutes.
         let session = try #require(
-            try fixture.run(ClusterSQL.openSession, [.text("a"), .integer(315_000), .boolean(true)]).integer(0, 0))
+            try fixture.run(ClusterSQL.openSession, [.text("a"), .integer(315_000), .boolean(true), .integers([])])
+                .integer(0, 0))
         try fixture.run("UPDATE onward.upload SET holder = $1", [.integer(session)])
         #expect(try second.acquireNow(row.id)?.fence == 2)
         let remaining = pollUntil(within: .seconds(20)) {

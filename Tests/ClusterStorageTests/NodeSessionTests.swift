@@ -1,6 +1,7 @@
-import ClusterStorage
 import Testing
 import UploadStorage
+
+@testable import ClusterStorage
 
 @Suite struct NodeSessionTests {
     private let id = UploadID()
@@ -63,6 +64,32 @@ import UploadStorage
         session.opened(5, sentAt: 0)
         session.acquired(id, NodeSession.Hold(fence: 9, blob: "b", principal: "p"), by: 4)
         #expect(session.lastHold(id) == nil)
+    }
+
+    @Test("a session that has ended for the node counts as open in the database until the next one was opened")
+    func earlierSessions() {
+        var session = session()
+        #expect(session.unclosed == [])
+        _ = session.ended()
+        _ = session.ended()
+        #expect(session.unclosed == [4])
+        session.opened(5, sentAt: 0)
+        #expect(session.unclosed == [])
+    }
+
+    @Test("notifications are missing before the first one, and after ten that have not arrived")
+    func notifications() {
+        var probe = NotificationProbe()
+        #expect(!probe.arrive && !probe.hasArrived)
+        for number in 1..<10 { #expect(probe.sent(number) == nil) }
+        let problem = probe.sent(probe.next)
+        #expect(problem?.isProblem == true && problem?.text.contains("--catalog-direct") == true)
+        #expect(!probe.arrive && probe.sent(11) == nil)
+        // It is reported once, and so is the end.
+        #expect(probe.received(11)?.isProblem == false && probe.received(11) == nil)
+        #expect(probe.arrive && probe.hasArrived)
+        for number in 12...20 { #expect(probe.sent(number) == nil && probe.arrive && !probe.hasArrived) }
+        #expect(probe.sent(21)?.isProblem == true && !probe.arrive)
     }
 
     @Test("an unknown outcome belongs to the session of its batch, even if the session has changed since")

@@ -13,7 +13,7 @@ struct SettlementTests {
     func sharedFailure() throws {
         let fixture = try ClusterFixture(ownsServer: true)
         try fixture.database.updateClusterSchema()
-        let opening = [.text("a"), .integer(3_600_000), .boolean(true)] as [DatabaseValue]
+        let opening = [.text("a"), .integer(3_600_000), .boolean(true), .integers([])] as [DatabaseValue]
         let session = try #require(try fixture.run(ClusterSQL.openSession, opening).integer(0, 0))
         let (proxy, attempts) = (try fixture.proxy(), Counter())
         let database = Database(

@@ -41,6 +41,8 @@ package protocol UploadCatalog: Sendable {
     /// release.
     func onHolds(
         requested: @escaping @Sendable (UploadID) -> Void, lost: @escaping @Sendable ([UploadID]) -> Void)
+    /// Whether requests of other stores to release an upload arrive, and those of this store there.
+    var receivesNotifications: Bool { get }
     /// The usage of a principal, or of all principals if it is nil, in a catalog that ``isShared``.
     func sharedUsage(of principal: String?) throws(StoreError) -> [String: Usage]
 
@@ -138,6 +140,8 @@ extension UploadCatalog {
     package func onHolds(
         requested: @escaping @Sendable (UploadID) -> Void, lost: @escaping @Sendable ([UploadID]) -> Void
     ) {}
+
+    package var receivesNotifications: Bool { true }
 
     package func sharedUsage(of principal: String?) throws(StoreError) -> [String: Usage] { [:] }
 }

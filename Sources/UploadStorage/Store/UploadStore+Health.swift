@@ -59,6 +59,7 @@ extension UploadStore {
         var reasons: [String] = []
         do throws(Errno) { try area.probe() } catch { reasons.append("bytes-cannot-be-written") }
         do throws(StoreError) { try catalog.commit(.probe) } catch { reasons.append("catalogue-cannot-be-written") }
+        if !catalog.receivesNotifications { reasons.append("notifications-missing") }
         if let spaceShortage { reasons.append(StoreError.insufficientSpace(spaceShortage).code) }
         return Health(ready: reasons.isEmpty, reasons: reasons)
     }

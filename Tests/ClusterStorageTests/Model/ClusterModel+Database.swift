@@ -52,15 +52,14 @@ extension ClusterModel {
         case .delete(let key):
             objects[key] = nil
             return .done
-        case .open: return .number(database.openSession(until: databaseTime + 2))
+        case .open(let earlier):
+            for session in earlier { database.sessions[session]?.aliveUntil = nil }
+            return .number(database.openSession(until: databaseTime + 2))
         case .renew(let session):
             guard var row = database.sessions[session] else { return .sessionEnded }
             if mutation != .endedSessionsAreRenewed && databaseTime >= row.aliveUntil ?? .min { return .sessionEnded }
             row.aliveUntil = databaseTime + 2
             database.sessions[session] = row
-            return .done
-        case .close(let session):
-            database.sessions[session] = nil
             return .done
         case .settle(let session):
             guard database.sessions[session] != nil else { return .sessionEnded }

@@ -377,7 +377,9 @@ extension ClusterModel {
         guard state.control == nil else { return }
         guard let session = state.session.number else {
             if database.lastSession < limits.sessions {
-                addCall(.open(node), of: node, isControl: true, add) { _ in .open }
+                addCall(.open(node), of: node, isControl: true, add) { next in
+                    .open(earlier: next.nodes[node].session.unclosed)
+                }
             }
             return
         }
@@ -388,10 +390,7 @@ extension ClusterModel {
             }
         }
         if !state.session.isAlive(at: clock(node)) {
-            addCall(.end(node), of: node, isControl: true, add) { next in
-                next.endSession(node)
-                return .close(session)
-            }
+            add(.end(node)) { $0.endSession(node) }
         }
         if let release = state.releases.first {
             addCall(.release(node), of: node, isControl: true, add) { next in

@@ -222,9 +222,9 @@ struct ClusterModel: Hashable {
     enum Request: Hashable {
         case put(Key, [UInt8], Change)
         case delete(Key)
-        case open
+        /// Also ends the earlier sessions of the node.
+        case open(earlier: Set<Int64>)
         case renew(Int64)
-        case close(Int64)
         case settle(Int64)
         case acquire(Int64, batch: Int64)
         /// Publishes the file of the short upload, and inserts its row.

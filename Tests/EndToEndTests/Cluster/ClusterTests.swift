@@ -88,6 +88,23 @@ struct ClusterTests {
             """)
     }
 
+    @Test(
+        "a server that listens through PgBouncer is not ready, because no notification arrives there",
+        .enabled(if: PgBouncer.isInstalled, "needs pgbouncer"))
+    func listeningThroughPooler() throws {
+        try withCluster(1, [], Cluster.Features(hasPooler: true)) { cluster in
+            // The same options without --catalog-direct.
+            let node = try ServerProcess(
+                [], environment: cluster.storage.environment, storage: Array(cluster.nodes[0].storage.prefix(4)))
+            defer { node.process.kill(SIGKILL) }
+            try node.process.awaitErrorOutput { $0.contains("set --catalog-direct") ? () : nil }
+            let response = try node.exchange(.get("/readyz"))
+            #expect(response.status == 503 && response.problem?.reasons == ["notifications-missing"])
+            #expect(try node.exchange(.get("/healthz")).status == 200)
+            #expect(try cluster.nodes[0].exchange(.get("/readyz")).status == 200)
+        }
+    }
+
     @Test("an upload whose server was killed continues at another server after the lease has ended")
     func killed() throws {
         try withCluster { cluster in

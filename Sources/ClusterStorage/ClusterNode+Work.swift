@@ -1,0 +1,138 @@
+import PostgreSQL
+import SystemCalls
+import UploadStorage
+
+// The regular work on the database that any node can do, and the probe of notifications.
+extension ClusterNode {
+    /// The pauses between the regular work, and between the removals of ended sessions, in nanoseconds.
+    private static let pause: Int64 = 500_000_000
+    private static let removalPause: Int64 = 5_000_000_000
+    /// The pause between two probes of the notifications, if the last one has arrived.
+    private static let probePause: Int64 = 5_000_000_000
+
+    func keepWorking() {
+        var next = SystemClock.monotonicNanoseconds() + Self.pause
+        var (nextRemoval, nextProbe) = (next, next)
+        while true {
+            let mustProbe = work.wait(until: next) { work -> Bool? in
+                guard work.isClosing || work.probesNotifications else { return nil }
+                defer { work.probesNotifications = false }
+                return true
+            }
+            if work.withLock({ $0.isClosing }) { return }
+            let now = SystemClock.monotonicNanoseconds()
+            if mustProbe != nil || now >= nextProbe || !notifications.withLock({ $0.hasArrived }) {
+                nextProbe = now + Self.probePause
+                sendProbe()
+            }
+            if now < next { continue }
+            next = now + Self.pause
+            // If the database is unavailable, the work is repeated later. A batch with an unknown outcome must not have an
+            // effect long after its caller has got an error.
+            _ = try? settledSession()
+            if let number = session.withLock({ $0.number }) {
+                _ = try? database.run(DatabaseStatement(ClusterSQL.addUsageChanges, [.integer(number)]))
+            }
+            if now >= nextRemoval {
+                nextRemoval = now + Self.removalPause
+                _ = try? control.run(DatabaseStatement(ClusterSQL.endLateTransactions))
+                _ = try? database.run(DatabaseStatement(ClusterSQL.removeEndedSessions))
+            }
+            observeEvents()
+        }
+    }
+
+    /// Notifies the delivery of events that other nodes have recorded, and of all events if this node begins to deliver
+    /// them.
+    private func observeEvents() {
+        guard let body = observers.withLock({ $0.events }), let number = session.withLock({ $0.number }),
+            let rows = try? database.run(DatabaseStatement(ClusterSQL.selectLastEvent, [.integer(number)])),
+            let delivers = rows.boolean(0, 0)
+        else { return }
+        let last = rows.integer(0, 1) ?? 0
+        let hasNew = delivery.withLock { delivery in
+            if delivers && !delivery.isActive { (delivery.restarts, delivery.last) = (true, 0) }
+            delivery.isActive = delivers
+            defer { delivery.last = max(last, delivery.last) }
+            return delivers && last > delivery.last
+        }
+        if hasNew { body() }
+    }
+
+    /// Whether this node was the one that delivers events when it last checked.
+    var isDelivering: Bool { delivery.withLock { $0.isActive } }
+
+    /// Returns the number after which the next events are read. When this node begins to deliver events, it starts with the
+    /// first one: another node may have ended before it delivered events that this node had read earlier.
+    func positionOfEvents(after number: Int64) -> Int64 {
+        delivery.withLock { delivery in
+            defer { delivery.restarts = false }
+            return delivery.restarts ? 0 : number
+        }
+    }
+
+    // MARK: Notifications
+
+    /// Whether notifications of the database arrive, without which no other node releases an upload for this node in time.
+    var receivesNotifications: Bool { notifications.withLock { $0.arrive } }
+
+    /// Lets the thread of the regular work probe the notifications soon.
+    func probeNotifications() {
+        work.withLock { $0.probesNotifications = true }
+        work.notifyAll()
+    }
+
+    /// Sends a notification to this node, over a connection for changes.
+    private func sendProbe() {
+        guard let number = session.withLock({ $0.number }) else { return }
+        let probe = notifications.withLock { $0.next }
+        let statements = [
+            DatabaseStatement(ClusterSQL.commitAtOnce),
+            DatabaseStatement(ClusterSQL.notify, [.text(Self.channel(number)), .text("probe \(probe)")]),
+        ]
+        guard (try? database.transaction(statements)) != nil else { return }
+        if let note = notifications.withLock({ $0.sent(probe) }) { report(note) }
+    }
+
+    func receive(probe: Int) { if let note = notifications.withLock({ $0.received(probe) }) { report(note) } }
+}
+
+/// Whether the notifications that a node sends to itself arrive. They do not if the node listens through a connection
+/// pooler: PgBouncer in transaction mode accepts `LISTEN`, and passes no notification on. It is a value type with one method
+/// for each event.
+struct NotificationProbe {
+    /// The number of probes in a row that have not arrived after which notifications count as missing.
+    static let limit = 10
+
+    private var lastSent = 0
+    private var lastReceived = 0
+    private var isReported = false
+
+    /// The number of the next probe.
+    var next: Int { lastSent + 1 }
+
+    /// Whether the last probe has arrived.
+    var hasArrived: Bool { lastReceived >= lastSent && lastReceived > 0 }
+
+    /// Whether notifications arrive; false before the first one.
+    var arrive: Bool { lastReceived > 0 && lastSent - lastReceived < Self.limit }
+
+    /// The database has committed a probe.
+    /// - Returns: the line for the log if notifications are missing.
+    mutating func sent(_ probe: Int) -> ClusterObservation.Note? {
+        lastSent = max(lastSent, probe)
+        guard lastSent - lastReceived >= Self.limit, !isReported else { return nil }
+        isReported = true
+        return ClusterObservation.Note(
+            isProblem: true,
+            text: "notifications of the database do not arrive, so other servers do not release uploads for this one; "
+                + "if --catalog is the URI of a pooler such as PgBouncer, set --catalog-direct to that of the database")
+    }
+
+    mutating func received(_ probe: Int) -> ClusterObservation.Note? {
+        lastReceived = max(lastReceived, probe)
+        defer { isReported = false }
+        return isReported
+            ? ClusterObservation.Note(isProblem: false, text: "notifications of the database arrive again") : nil
+    }
+}

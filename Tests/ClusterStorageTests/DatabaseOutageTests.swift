@@ -1,0 +1,80 @@
+import PostgreSQL
+import SystemCalls
+import TestSupport
+import Testing
+import UploadStorage
+
+@testable import ClusterStorage
+
+/// Tests holds while the database does not respond, and afterwards.
+@Suite(.enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
+struct DatabaseOutageTests {
+    @Test("when a server opens another session, its earlier one has ended, even if it was renewed after the outage")
+    func earlierSession() throws {
+        let fixture = try ClusterFixture(ownsServer: true)
+        let second = try fixture.node("b")
+        let proxy = try fixture.proxy()
+        // For the database the session lasts longer than the test, but its server relies on it for five seconds.
+        var times = NodeSession.Times()
+        (times.lifetime, times.renewal, times.margin) = (29_000_000_000, 200_000_000, 24_000_000_000)
+        let control = Database(
+            try DatabaseURI(parsing: "postgresql://postgres@127.0.0.1:\(proxy.port)/postgres"), connections: 2,
+            statementTimeout: .seconds(4))
+        let node = try ClusterNode(database: fixture.connect(), control: control, name: "a", times: times)
+        let first = ClusterCatalog(node: node, ledger: PieceLedger(), configuration: StoreConfiguration(minFree: 0))
+        defer { first.close(saving: nil) }
+        let isLost = Monitor(false)
+        first.onHolds { _ in
+        } lost: { _ in
+            isLost.withLock { $0 = true }
+            isLost.notifyAll()
+        }
+        let row = CatalogRow.testing()
+        let session: Int64? = pollUntil(within: .seconds(60)) {
+            (try? first.commit(.insert(row))) == nil ? nil : try? node.currentSession()
+        }
+        let earlier = try #require(session)
+        proxy.set(.cut)
+        #expect(isLost.wait(until: seconds(60)) { $0 ? true : nil } == true)
+        // A renewal that was sent before the outage arrives now.
+        try fixture.run(ClusterSQL.renewSession, [.integer(earlier), .integer(29_000)])
+        #expect(throws: StoreError.heldElsewhere) { try second.acquireNow(row.id) }
+        proxy.set(.open)
+        let isOpen: Bool? = pollUntil(within: .seconds(60)) { (try? node.currentSession()) == nil ? nil : true }
+        #expect(isOpen == true)
+        #expect(try second.acquireNow(row.id)?.fence == 2)
+    }
+
+    @Test("while commits wait for a standby server, a server is still asked for an upload, and releases it")
+    func waitingCommits() throws {
+        let fixture = try ClusterFixture(ownsServer: true)
+        let first = try fixture.node("a") { $1.renewal = 100_000_000 }
+        let second = try fixture.node("b")
+        let row = CatalogRow.testing()
+        try first.commit(.insert(row))
+        first.onHolds {
+            first.release($0, fence: 1)
+        } lost: { _ in
+        }
+        func setStandby(_ name: String) throws {
+            _ = try fixture.cluster.query("ALTER SYSTEM SET synchronous_standby_names = '\(name)'")
+            _ = try fixture.cluster.query("SELECT pg_reload_conf()")
+        }
+        // There is no such server.
+        try setStandby("missing")
+        let isWaiting: Bool? = try pollUntil(within: .seconds(60)) {
+            let waiting = try fixture.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+            return waiting.integer(0, 0) ?? 0 > 0 ? true : nil
+        }
+        #expect(isWaiting == true)
+        let thread = try WorkerThread(name: "acquire") { _ = try? second.acquire(row.id, until: seconds(60)) }
+        let isReleased: Bool? = pollUntil(within: .seconds(60)) {
+            first.node.counts.withLock { $0.holds.handedOver } > 0 ? true : nil
+        }
+        #expect(isReleased == true)
+        try setStandby("")
+        thread.join()
+        let fence: Int64? = pollUntil(within: .seconds(60)) { (try? second.acquireNow(row.id))??.fence }
+        #expect(fence ?? 0 > 1)
+    }
+}
