@@ -57,7 +57,7 @@ package final class SeaweedFS: StorageEngine {
         }
         arguments += [
             // Without this option it would send statistics over the network.
-            "-master.telemetry=false", "-master.volumeSizeLimitMB=64", "-volume.max=500", "-s3.config=" + identities,
+            "-master.telemetry=false", "-volume.max=500", "-s3.config=" + identities,
             // Without this option it would refuse objects while less than one percent of the disk is free.
             "-volume.minFreeSpace=64MiB",
             "-s3.iam=false", "-s3.domainName=localhost", "-s3.port.iceberg=0", "-s3.port.lance=0",
