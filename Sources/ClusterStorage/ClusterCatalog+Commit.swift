@@ -217,7 +217,7 @@ extension ClusterCatalog {
             result.statements = [
                 DatabaseStatement(
                     onlySetAside ? ClusterSQL.dropEventsSetAside : ClusterSQL.dropEvents,
-                    [.integer(Int64(limit)), .integer(time)])
+                    [.integer(Int64(limit)), .integer(time), .integer(session)])
             ]
         // `recordTime` does nothing, because the clock of the database needs no saved time. `recordFile` and
         // `removeFiles` do nothing, because the record of a file is a part of its row in `onward.name`.

@@ -150,13 +150,14 @@ enum ClusterSQL {
         """
     static let removeEvents = "DELETE FROM onward.event WHERE number = ANY ($1)"
     static let setEventsAside = "UPDATE onward.event SET state = 1 WHERE number = ANY ($1)"
+    /// Only the server that delivers events drops them: if several servers counted the same surplus, each would drop it.
     static let dropEvents = drop("onward.event")
     static let dropEventsSetAside = drop("onward.event WHERE state = 1 AND state > 0")
     private static func drop(_ events: String) -> String {
         """
         DELETE FROM onward.event WHERE number = ANY (ARRAY(
             SELECT number FROM (SELECT number, "time" FROM \(events) ORDER BY number LIMIT $1) AS oldest
-            WHERE "time" < $2))
+            WHERE "time" < $2 AND onward.delivers($3)))
         RETURNING number
         """
     }

@@ -20,14 +20,14 @@ struct GatewayCheckTests {
     @Test(
         "an accepted file appears after the check, in every version of the draft", arguments: HandoverFixture.versions)
     func accepted(version: Interop?) throws {
-        let server = Monitor<String?>(nil)
+        let storage = Monitor<PublishedStorage?>(nil)
         let endpoint = try ScriptedOrigin { request, connection in
-            let root = server.withLock { $0 } ?? ""
-            #expect(access(root + "/files/a b.bin", F_OK) != 0, "the file was published before its check")
+            let content = try storage.withLock { $0 }?.content("a b.bin")
+            #expect(content == nil, "the file was published before its check")
             try connection.respond("200 OK", [("Set-Cookie", "a=b"), ("Location", "/elsewhere")], "fine")
         }
         try Fixture.withCheck(by: endpoint) { process in
-            server.withLock { $0 = process.root }
+            storage.withLock { $0 = PublishedStorage(of: process) }
             let location = try process.begin(
                 version, "/files/a%20b.bin", Array(Self.content[..<60_000]),
                 [

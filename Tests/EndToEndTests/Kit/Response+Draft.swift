@@ -44,6 +44,13 @@ struct Problem: Decodable, Sendable {
 }
 
 extension Response {
+    /// Whether another server still holds the upload, so that a client repeats the request.
+    func isOfUploadInUse(to method: String) -> Bool {
+        // A response to HEAD has no content with the code.
+        let isInUse = method == "HEAD" ? value("Retry-After") == "1" : problem?.code == "upload-in-use"
+        return status == 503 && isInUse
+    }
+
     /// The problem document; `nil` if the response has none or its JSON is invalid.
     var problem: Problem? {
         guard value("Content-Type") == "application/problem+json" else { return nil }

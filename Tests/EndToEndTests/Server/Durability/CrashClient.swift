@@ -158,9 +158,7 @@ struct CrashClient {
     private struct UploadInUse: Error {}
 
     private func requireAvailable(_ response: Response, to method: String) throws {
-        // A response to HEAD has no content with the code.
-        guard SharedStorage.nodes > 1, response.status == 503 else { return }
-        if method == "HEAD" || response.problem?.code == "upload-in-use" { throw UploadInUse() }
+        if SharedStorage.nodes > 1, response.isOfUploadInUse(to: method) { throw UploadInUse() }
     }
 
     private func exchange(_ request: Request) throws -> Response {

@@ -2,33 +2,33 @@ import FoundationEssentials
 import SystemCalls
 import TestSupport
 
-/// The state that the clients of a crash history share: whether the server is up, and the content of its files.
-final class CrashWorld: Sendable {
-    /// Where the published files are.
-    enum Storage: Sendable {
-        case directory(String)
-        case shared(SharedStorage)
+/// Where the published files are.
+enum PublishedStorage: Sendable {
+    case directory(String)
+    case shared(SharedStorage)
 
-        init(of server: ServerProcess) {
-            self = if let shared = server.shared { .shared(shared) } else { .directory(server.root + "/files") }
-        }
+    init(of server: ServerProcess) {
+        self = if let shared = server.shared { .shared(shared) } else { .directory(server.root + "/files") }
+    }
 
-        func names() throws -> [String] {
-            switch self {
-            case .directory(let path): try FileManager.default.contentsOfDirectory(atPath: path)
-            case .shared(let shared): try shared.publishedNames()
-            }
-        }
-
-        /// The content of a file; `nil` if there is no such file.
-        func content(_ name: String) throws -> Data? {
-            switch self {
-            case .directory(let path): FileManager.default.contents(atPath: "\(path)/\(name)")
-            case .shared(let shared): try shared.published(name).map { Data($0) }
-            }
+    func names() throws -> [String] {
+        switch self {
+        case .directory(let path): try FileManager.default.contentsOfDirectory(atPath: path)
+        case .shared(let shared): try shared.publishedNames()
         }
     }
 
+    /// The content of a file; `nil` if there is no such file.
+    func content(_ name: String) throws -> Data? {
+        switch self {
+        case .directory(let path): FileManager.default.contents(atPath: "\(path)/\(name)")
+        case .shared(let shared): try shared.published(name).map { Data($0) }
+        }
+    }
+}
+
+/// The state that the clients of a crash history share: whether the server is up, and the content of its files.
+final class CrashWorld: Sendable {
     private struct State {
         var isUp = true
         /// The number of restarts of the server.
@@ -46,14 +46,14 @@ final class CrashWorld: Sendable {
     }
 
     let port: UInt16
-    private let storage: Storage
+    private let storage: PublishedStorage
     /// The age at which an upload may have expired.
     let lifetime: Duration
     private let state = Monitor(State())
 
     init(_ server: ServerProcess, lifetime: Duration = .seconds(86400)) {
         port = server.port
-        storage = Storage(of: server)
+        storage = PublishedStorage(of: server)
         self.lifetime = lifetime
     }
 
