@@ -17,7 +17,7 @@ async function run(command, jobs) {
   const directory = temporaryDirectory("onward-conformance-");
   const report = join(directory, "report.json");
   const harness = start(join(dirname(program), "onward-conformance"), [
-    "client", "--profile", "browser", "--strict", "--jobs", String(jobs), "--timeout", "120", "--json", report,
+    "client", "--client-kind", "browser", "--strict", "--jobs", String(jobs), "--timeout", "120", "--json", report,
     "--command", command, ...(process.env.ONWARD_ONLY ? ["--only", process.env.ONWARD_ONLY] : []),
   ]);
   await harness.ended;

@@ -31,13 +31,13 @@ struct ClientOptions: Sendable {
             },
 
             CommandOption(
-                "profile", "P", group: "Cases", values: .words(ClientProfile.allCases.map(\.rawValue)),
+                "client-kind", "KIND", group: "Cases", values: .words(ClientKind.allCases.map(\.rawValue)),
                 "kind of the client; the only value is browser, for a page in a\nbrowser. Cases that no browser can pass are skipped if they fail"
             ) { options, value throws(OptionError) in
-                guard let profile = ClientProfile(rawValue: value) else {
-                    throw OptionError("'\(value)' is not a profile: use browser")
+                guard let kind = ClientKind(rawValue: value) else {
+                    throw OptionError("'\(value)' is not a kind of client: use browser")
                 }
-                options.settings.profile = profile
+                options.settings.kind = kind
             },
             CommandOption(
                 "only", "GLOB", group: "Cases", repeatable: true,

@@ -49,7 +49,7 @@ package final class ClientRun {
         do {
             try runScenarios(scenarios) { next in
                 // The requests of a scenario that the client cannot pass do not count against it.
-                let isPossible = settings.profile?.obstacle(to: next.result.info.id) == nil
+                let isPossible = settings.kind?.obstacle(to: next.result.info.id) == nil
                 if isPossible { rules.observe(next.record, changesFile: next.changesFile) }
                 traffic[next.result.info.id] = next.record.traffic
                 transcripts[next.result.info.id] = (next.transcript, next.omitted)

@@ -5,7 +5,7 @@ package struct ClientSettings: Sendable {
     /// A shell command that downloads `{url}` to `{file}`; nil to test only uploads.
     package var downloadCommand: String?
     /// The kind of the client; `nil` for a client that can pass every case.
-    package var profile: ClientProfile?
+    package var kind: ClientKind?
     /// Shell patterns of the IDs of the cases to run; empty for all cases.
     package var only: [String] = []
     /// The maximum total time of all runs of the command in one scenario.

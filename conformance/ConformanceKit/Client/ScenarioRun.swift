@@ -52,7 +52,7 @@ struct ScenarioRun {
             try scenario.verify(record)
             return .pass
         } catch let unmet as Unmet {
-            if let reason = settings.profile?.obstacle(to: scenario.info.id) { return .skipped(reason) }
+            if let reason = settings.kind?.obstacle(to: scenario.info.id) { return .skipped(reason) }
             if record.usesOnlyPlainRequests, record.isTruthful { return .skipped("the client does not use the draft") }
             return scenario.info.level == .must ? .fail(unmet.finding) : .warn(unmet.finding)
         } catch let skip as NotOffered {

@@ -57,7 +57,7 @@ struct SuiteTests {
         for defect in ClientDefect.allCases {
             #expect(cases.contains { $0.id == defect.detectedBy }, "\(defect)")
         }
-        for pattern in ClientProfile.browser.obstacles.flatMap(\.cases) {
+        for pattern in ClientKind.browser.obstacles.flatMap(\.cases) {
             #expect(cases.contains { Glob(pattern).matches($0.id) && $0.level != .must }, "\(pattern)")
         }
     }

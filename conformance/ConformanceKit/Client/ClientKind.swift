@@ -1,5 +1,5 @@
 /// A kind of client that cannot pass some cases, whatever it does.
-package enum ClientProfile: String, Sendable, CaseIterable {
+package enum ClientKind: String, Sendable, CaseIterable {
     /// A page in a browser, which does not control how the browser sends requests and which responses it gets.
     case browser
 
