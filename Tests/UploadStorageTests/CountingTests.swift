@@ -105,7 +105,7 @@ import Testing
         fixture.catalog.endCount()
         #expect(throws: StoreError.quotaExceeded(limit: 20)) { try fixture.store.create(.testing(length: 8)) }
         try fixture.store.create(.testing(length: 7)).release()
-        #expect(reports.value == 0 && fixture.store.health().ready)
+        #expect(reports.value == 0 && fixture.store.health().isReady)
         fixture.store.close()
     }
 

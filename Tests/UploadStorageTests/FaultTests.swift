@@ -210,7 +210,7 @@ import Testing
     func health() throws {
         let fixture = try StoreFixture(.memory)
         fixture.plan.fail(.create, with: .readOnlyFileSystem)
-        #expect(fixture.store.health() == Health(ready: false, reasons: ["bytes-cannot-be-written"]))
+        #expect(fixture.store.health() == Health(isReady: false, reasons: ["bytes-cannot-be-written"]))
     }
 
     @Test("a sweep removes bytes without an upload, but not the bytes of new uploads")

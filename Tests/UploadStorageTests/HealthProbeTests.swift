@@ -17,7 +17,7 @@ import Testing
             for step in 0..<200 {
                 now += Int64.random(in: 0...900_000_000, using: &generator)
                 if begun != nil, Int.random(in: 0..<6, using: &generator) == 0 {
-                    let health = Health(ready: false, reasons: ["\(step)"])
+                    let health = Health(isReady: false, reasons: ["\(step)"])
                     probe.end(health, at: now)
                     (begun, last) = (nil, (health, now))
                 }

@@ -31,7 +31,7 @@ import Testing
                 allowed.notifyAll()
             }
         }
-        #expect(store.liveHealth(until: SystemClock.deadline(in: .seconds(30)))?.ready == true)
+        #expect(store.liveHealth(until: SystemClock.deadline(in: .seconds(30)))?.isReady == true)
         isDone.withLock { $0 = true }
         isDone.notifyAll()
         progress.join()

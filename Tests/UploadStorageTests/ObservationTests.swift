@@ -146,6 +146,6 @@ struct ObservationTests {
     @Test("A store below the minimum of free space is not ready and reports the reason")
     func space() throws {
         let fixture = try StoreFixture(.files) { $0.minFree = .max / 2 }
-        #expect(fixture.store.health() == Health(ready: false, reasons: ["insufficient-space"]))
+        #expect(fixture.store.health() == Health(isReady: false, reasons: ["insufficient-space"]))
     }
 }

@@ -135,7 +135,7 @@ import Testing
         let reports = Counter()
         damaged.onDamage { _ in reports.next() }
         #expect(try await happens { reports.value == 1 })
-        #expect(damaged.health() == Health(ready: false, reasons: ["damaged-catalogue"]))
+        #expect(damaged.health() == Health(isReady: false, reasons: ["damaged-catalogue"]))
         let error = #expect(throws: StoreError.self) { try damaged.create(.testing()) }
         #expect(error?.code == "damaged-catalogue")
         #expect(try damaged.area.openPublished(name("file")).file.readAll() == Array("x".utf8))
@@ -164,7 +164,7 @@ import Testing
         try damageLeaves(path, sparing: marks.compactMap { $0[0].integer })
         let reports = Counter()
         opened.onDamage { _ in reports.next() }
-        #expect(opened.health().ready)
+        #expect(opened.health().isReady)
         let error = #expect(throws: StoreError.self) {
             if isRead {
                 for id in ids { _ = try opened.record(id) }
@@ -173,7 +173,7 @@ import Testing
             }
         }
         #expect(error?.code == "damaged-catalogue")
-        #expect(opened.health() == Health(ready: false, reasons: ["damaged-catalogue"]))
+        #expect(opened.health() == Health(isReady: false, reasons: ["damaged-catalogue"]))
         _ = opened.sweepPart()
         #expect(reports.value == 1)
         #expect(throws: try #require(error)) { try opened.create(.testing()) }

@@ -230,7 +230,7 @@ import Testing
         #expect(throws: StoreError.superseded) { try lease.append("d") }
         #expect(throws: StoreError.superseded) { try lease.acknowledge() }
         #expect(throws: StoreError.superseded) { try fixture.store.create(.testing()) }
-        #expect(!fixture.store.health().ready)
+        #expect(!fixture.store.health().isReady)
         lease.release()
     }
 

@@ -36,7 +36,7 @@ struct FileResponses {
             return Response(status: 304, fields: common, content: .file(file))
         case .proceed: break
         }
-        if content.redirects, request.method == .get,
+        if content.canRedirect, request.method == .get,
             // The entity tag of the other server differs from this one.
             !request.fields.contains("If-Range") || !preconditions.rangeApplies(current: validators),
             let url = redirection(to: file, fields, request)
@@ -196,7 +196,7 @@ extension FilesHandler {
     func content(of file: PublishedFile, _ fields: Fields) -> Response.Content {
         // Without the fields of this server a browser would run a file of an active type.
         let isSafe = fields.contains("Content-Disposition") || InertTypes.contain(fields["Content-Type"] ?? "")
-        let content = FileContent(file, [.range(0..<file.attributes.size)], redirects: redirectsDownloads && isSafe)
+        let content = FileContent(file, [.range(0..<file.attributes.size)], canRedirect: redirectsDownloads && isSafe)
         return .stream(content)
     }
 }
@@ -218,13 +218,13 @@ final class FileContent: ContentStream {
 
     let file: PublishedFile
     /// Whether the client may be redirected to another server that has the bytes.
-    let redirects: Bool
+    let canRedirect: Bool
     private let segments: [(start: Int64, segment: MultipartByteRanges.Segment)]
     let length: Int64?
 
-    init(_ file: PublishedFile, _ segments: [MultipartByteRanges.Segment], redirects: Bool = false) {
+    init(_ file: PublishedFile, _ segments: [MultipartByteRanges.Segment], canRedirect: Bool = false) {
         self.file = file
-        self.redirects = redirects
+        self.canRedirect = canRedirect
         var start: Int64 = 0
         self.segments = segments.map { segment in
             defer { start += segment.count }

@@ -23,9 +23,9 @@ extension UploadStore {
 
     /// - Parameter acceptsLast: whether the result of the last check is enough while another check is running.
     private func health(until deadline: Int64, acceptsLast: Bool) -> Health? {
-        if registry.isClosed { return Health(ready: false, reasons: ["store-closed"]) }
+        if registry.isClosed { return Health(isReady: false, reasons: ["store-closed"]) }
         if let error = damage.withLock({ $0.error }) ?? catalog.damage {
-            return Health(ready: false, reasons: [error.code])
+            return Health(isReady: false, reasons: [error.code])
         }
         let (decision, checks) = healthProbe.withLock { probe in
             let now = SystemClock.monotonicNanoseconds()
@@ -40,7 +40,7 @@ extension UploadStore {
                 healthProbe.withLock { $0.end(health, at: SystemClock.monotonicNanoseconds()) }
                 healthProbe.notifyAll()
             }
-            if !isQueued { return Health(ready: false, reasons: ["store-closed"]) }
+            if !isQueued { return Health(isReady: false, reasons: ["store-closed"]) }
         }
         return healthProbe.wait(until: deadline) { probe in probe.checks > checks ? probe.last : nil }
     }
@@ -61,7 +61,7 @@ extension UploadStore {
         do throws(StoreError) { try catalog.commit(.probe) } catch { reasons.append("catalogue-cannot-be-written") }
         if !catalog.receivesNotifications { reasons.append("notifications-missing") }
         if let spaceShortage { reasons.append(StoreError.insufficientSpace(spaceShortage).code) }
-        return Health(ready: reasons.isEmpty, reasons: reasons)
+        return Health(isReady: reasons.isEmpty, reasons: reasons)
     }
 }
 
@@ -83,7 +83,7 @@ struct HealthProbe {
     static let validity: Int64 = 1_000_000_000
     /// The time in nanoseconds after which a running check counts as stuck.
     static let timeout: Int64 = 3_000_000_000
-    static let stuck = Health(ready: false, reasons: ["store-check-stuck"])
+    static let stuck = Health(isReady: false, reasons: ["store-check-stuck"])
 
     /// The result of the last check that ended.
     private(set) var last: Health?
@@ -117,13 +117,13 @@ struct HealthProbe {
 /// Whether the store can accept new uploads now, and if not, why.
 public struct Health: Sendable, Hashable {
     /// Whether new uploads can be accepted.
-    public var ready: Bool
+    public var isReady: Bool
     /// The reasons why the store is not ready, each a stable word; empty if it is ready.
     public var reasons: [String]
 
     /// Creates a result; `reasons` is empty if the store is ready.
-    public init(ready: Bool, reasons: [String] = []) {
-        self.ready = ready
+    public init(isReady: Bool, reasons: [String] = []) {
+        self.isReady = isReady
         self.reasons = reasons
     }
 }

@@ -190,11 +190,11 @@ struct ServiceManagerTests {
         let check = LivenessCheck(
             addresses: host.server.addresses + [bound.address, unreachable], store: host.store, until: soon(30_000))
         #expect(check.unreachable == [unreachable])
-        #expect(check.health(until: soon(30_000))?.ready == true)
+        #expect(check.health(until: soon(30_000))?.isReady == true)
         #expect(check.health(until: soon(200)) == nil)
 
         let other = LivenessCheck(addresses: host.server.addresses, store: host.store, until: soon(30_000))
-        #expect(other.health(until: soon(30_000))?.ready == true)
+        #expect(other.health(until: soon(30_000))?.isReady == true)
         host.store.close()
         #expect(other.health(until: soon(30_000)) == nil)
     }
