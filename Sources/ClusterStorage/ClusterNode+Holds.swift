@@ -99,7 +99,7 @@ extension ClusterNode {
                 }
             }
             _ = try database.transaction(statements)
-            counts.withLock { $0.holds.handedOver += releases.count { !$0.askers.isEmpty && $0.fence != nil } }
+            counts.withLock { $0.holds.yielded += releases.count { !$0.askers.isEmpty && $0.fence != nil } }
         } catch {
             // The other node requests the release again, and then the upload is released although the hold is unknown.
         }

@@ -83,8 +83,8 @@ struct StalledStorageTests {
         func awaitError() -> StoreError? { outcome.wait(until: seconds(60)) { $0 } }
     }
 
-    @Test("while uploads wait for a stalled storage, offsets can be read, and all uploads are handed over")
-    func handOver() throws {
+    @Test("while uploads wait for a stalled storage, offsets can be read, and all uploads are yielded")
+    func yields() throws {
         let fixture = try ClusterFixture()
         let first = try fixture.store(over: fixture.node("a"), limits: Self.small)
         let second = try fixture.store(over: fixture.node("b"))
@@ -187,7 +187,7 @@ struct StalledStorageTests {
         #expect(writer.revocations.value == 0)
     }
 
-    @Test("an upload is handed over although a HEAD, or the request with its last bytes, waits for a stalled storage")
+    @Test("an upload is yielded although a HEAD, or the request with its last bytes, waits for a stalled storage")
     func waitingRequests() throws {
         let fixture = try ClusterFixture()
         let first = try fixture.store(over: fixture.node("a"))
@@ -231,7 +231,7 @@ struct StalledStorageTests {
         for lease in leases + [retrieved.lease, ending.lease] { lease.release() }
     }
 
-    @Test("an upload is handed over at once, although many others wait for a stalled storage")
+    @Test("an upload is yielded at once, although many others wait for a stalled storage")
     func manyStalled() throws {
         let fixture = try ClusterFixture()
         let node = try fixture.node("a")
@@ -248,7 +248,7 @@ struct StalledStorageTests {
             "SELECT pg_notify('onward_' || $1, 'request ' || encode(id, 'hex') || ' 0') FROM unnest($2) AS u (id)",
             [.text("\(session)"), .byteArrays(writers.map(\.id.bytes))])
         guard case .lease(let lease) = try second.takeOver(idle.id, principal: "alice", waitForProcessing: .zero) else {
-            Issue.record("the upload is not handed over")
+            Issue.record("the upload is not yielded")
             return
         }
         #expect(lease.received == 3)
@@ -313,8 +313,8 @@ struct StalledStorageTests {
         last.lease.release()
     }
 
-    @Test("bytes become durable before a hand-over, although the acknowledgments of many uploads wait for the storage")
-    func handOverBesideAcknowledgments() throws {
+    @Test("bytes are durable before their upload is yielded, although many acknowledgments wait for the storage")
+    func yieldsBesideAcknowledgments() throws {
         let fixture = try ClusterFixture()
         let first = try fixture.store(over: fixture.node("a"))
         let second = try fixture.store(over: fixture.node("b"))

@@ -31,7 +31,7 @@ extension ClusterModel.Limits {
         },
         // An acquisition whose call or response is late.
         scenario { ($0.takeOvers, $0.ends, $0.faults, $0.slowCalls) = (2, 1, 1, 1) },
-        // Uses that end, and hand-overs back and forth.
+        // Uses that end, and uploads that two servers yield to each other.
         scenario { ($0.takeOvers, $0.writes, $0.ends, $0.faults) = (2, 1, 1, 1) },
         scenario { ($0.takeOvers, $0.writes, $0.ends) = (3, 1, 1) },
         // The clock of the database is set.

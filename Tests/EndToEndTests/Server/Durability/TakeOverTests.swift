@@ -6,7 +6,7 @@ import Testing
 @Suite("Taking over a stuck upload", .blocking)
 struct TakeOverTests {
     private static let poison = [UInt8](repeating: 0xEE, count: 64 << 10)
-    /// The smallest offset after megabytes: while an object storage stalls, a server hands an upload over without the bytes
+    /// The smallest offset after megabytes: while an object storage stalls, a server yields an upload without the bytes
     /// that are not stored yet.
     private static let least = SharedStorage.isSelected ? 0 : 1
 
