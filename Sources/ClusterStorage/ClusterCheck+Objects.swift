@@ -145,7 +145,8 @@ extension ClusterCheck {
             let ended = Set((0..<rows.count).compactMap { rows.integer($0, 0) })
             for session in ended.sorted() where try exists("probe/\(session)") {
                 found(
-                    .bytesUnknown, "probe/\(session)", "its server has ended during a check of the storage; delete it",
+                    .bytesUnknown, "probe/\(session)",
+                    "its server has ended during a check of the storage; a server deletes it within a day",
                     report)
             }
             after = listed.count == limits.page ? listed.last?.key : nil

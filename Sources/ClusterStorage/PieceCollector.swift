@@ -159,11 +159,25 @@ package final class PieceCollector: Sendable {
                 prefix: "data/", after: position.isEmpty ? nil : position, limit: settings.batchSize)
         } catch { throw StoreError(error, during: "list objects") }
         let rows = try run(ClusterSQL.orphans, [.texts(listed.map(\.key))])
-        let orphans = (0..<rows.count).compactMap { rows.text($0, 0) }
+        var orphans = (0..<rows.count).compactMap { rows.text($0, 0) }
+        let isLast = listed.count < settings.batchSize
+        if isLast { orphans += try endedProbes() }
         try delete(orphans)
         report.orphans += orphans.count
-        progress.withLock { $0.deletedOrphans += orphans.count }
-        return try endPage("objects", next: listed.count < settings.batchSize ? nil : listed.last?.key)
+        progress.withLock { [orphans] in $0.deletedOrphans += orphans.count }
+        return try endPage("objects", next: isLast ? nil : listed.last?.key)
+    }
+
+    /// The objects that servers have not deleted because they ended during a check of the storage.
+    private func endedProbes() throws(StoreError) -> [String] {
+        let listed: [ObjectListing]
+        do throws(ObjectError) {
+            listed = try objects.list(prefix: "probe/", after: nil, limit: settings.batchSize)
+        } catch { throw StoreError(error, during: "list objects") }
+        let sessions = listed.compactMap { Int64($0.key.dropFirst("probe/".count)) }
+        if sessions.isEmpty { return [] }
+        let rows = try run(ClusterSQL.endedSessions, [.integers(sessions)])
+        return (0..<rows.count).compactMap { rows.integer($0, 0).map { "probe/\($0)" } }
     }
 
     /// Calls ``requireOwnStorage(claims:)`` until it has succeeded once.

@@ -47,6 +47,25 @@ struct PieceCollectorTests {
         withExtendedLifetime((recorded, unrecorded)) {}
     }
 
+    @Test(
+        "an object that a check of the storage has left behind is deleted after its session has ended, and not before")
+    func probes() throws {
+        let node = try fixture.node(Self.small)
+        fixture.objects.setFault { operation in
+            if case .delete = operation { .fail(.unavailable("test")) } else { nil }
+        }
+        #expect(throws: Errno.timedOut) { try node.area.probe() }
+        fixture.objects.setFault { _ in nil }
+        let key = "probe/\(node.session)"
+        #expect(try fixture.collector().collect().orphans == 0)
+        #expect(objects == [key])
+        try fixture.end(node)
+        // Objects with other names are not touched.
+        try fixture.objects.put("probe/notes", [])
+        #expect(try fixture.collector().collect().orphans == 1)
+        #expect(objects == ["probe/notes"])
+    }
+
     @Test("an object that is stored late, after its session was removed, is deleted by the next search")
     func lateObjects() throws {
         let node = try fixture.node(Self.small)
