@@ -99,7 +99,11 @@ package final class FaultProxy: Sendable {
     }
 
     /// Passes each connection on to the next of several servers that accepts it.
-    package init(toEach servers: [UInt16], fault: @escaping @Sendable () -> Fault? = { nil }) throws {
+    /// - Parameter passes: whether a part of a message is passed on; otherwise its connection is reset.
+    package init(
+        toEach servers: [UInt16], fault: @escaping @Sendable () -> Fault? = { nil },
+        passes: @escaping @Sendable (Direction) -> Bool = { _ in true }
+    ) throws {
         let state = Monitor(State())
         self.state = state
         listener = try LoopbackListener("fault-proxy") { client, number in
@@ -113,7 +117,7 @@ package final class FaultProxy: Sendable {
             if isCut {
                 LoopbackListener.reset(client)
             } else {
-                Self.serve(client, server, fault(), state)
+                Self.serve(client, server, fault(), passes, state)
             }
         }
     }
@@ -171,18 +175,19 @@ package final class FaultProxy: Sendable {
     }
 
     private static func serve(
-        _ client: FileDescriptor, _ server: FileDescriptor, _ fault: Fault?, _ state: Monitor<State>
+        _ client: FileDescriptor, _ server: FileDescriptor, _ fault: Fault?,
+        _ passes: @escaping @Sendable (Direction) -> Bool, _ state: Monitor<State>
     ) {
         let back = try? WorkerThread(name: "fault-proxy") {
-            pass(.toClient, from: server, to: client, fault, state)
+            pass(.toClient, from: server, to: client, fault, passes, state)
         }
-        pass(.toServer, from: client, to: server, fault, state)
+        pass(.toServer, from: client, to: server, fault, passes, state)
         back?.join()
     }
 
     private static func pass(
         _ direction: Direction, from source: FileDescriptor, to destination: FileDescriptor, _ fault: Fault?,
-        _ state: Monitor<State>
+        _ passes: @Sendable (Direction) -> Bool, _ state: Monitor<State>
     ) {
         let isAwaited = fault?.direction == direction
         var left = isAwaited ? fault?.after : fault?.maxBytes
@@ -198,7 +203,7 @@ package final class FaultProxy: Sendable {
                 return
             }
             let step = state.waitForever { $0.isPassing(direction) ? $0.step(direction, count) : nil }
-            switch step {
+            switch passes(direction) ? step : .reset {
             case .pass(let delay): SystemClock.pause(nanoseconds: delay.nanoseconds)
             case .reset:
                 LoopbackListener.reset(source)

@@ -27,6 +27,9 @@ package final class SharedDatabase: Sendable {
         _ = try run("createdb", name)
     }
 
+    /// The URI of the database over TCP, if a proxy has this port.
+    func uri(port: UInt16) -> String { "postgresql://postgres@127.0.0.1:\(port)/\(name)" }
+
     deinit { _ = try? run("dropdb", "--force", name) }
 
     /// Runs a statement, and returns the columns of its rows. The bytes of a value of type `bytea` are hexadecimal digits

@@ -23,6 +23,11 @@ package final class SharedStorage: Sendable {
     private let place: String
     /// The options of `onward serve`.
     package let options: [String]
+    /// The options of a server that connects to the database through a proxy with this port.
+    package func options(databasePort port: UInt16) -> [String] {
+        options.map { $0 == database.uri ? database.uri(port: port) : $0 }
+    }
+
     /// The variables of `onward serve`.
     package var environment: [String: String] { objects.environment }
 

@@ -60,7 +60,8 @@ struct GatewayEventKillTests {
     func kill(part: Int) throws {
         let count = try Self.operations.get()
         try #require(count > 40)
-        let step = Self.isComplete ? 1 : 9
+        // With several servers a case takes long.
+        let step = Self.isComplete ? 1 : SharedStorage.isSelected ? max(9, count / 8) : 9
         let numbers = Array(stride(from: 1, through: count, by: step))
         for (index, number) in numbers.enumerated() where index % Self.cases == part {
             try kill(at: number)
@@ -79,7 +80,7 @@ struct GatewayEventKillTests {
             try Self.settle(server)
             try server.crash()
         } catch {
-            #expect(try server.process.awaitEnding() == .signaled(SIGKILL), "\(error)")
+            #expect(try killed.awaitKill(), "\(error)")
         }
         try killed.restart()
         try Self.settle(server)

@@ -282,7 +282,11 @@ struct GatewayCheckTests {
             #expect(try server.exchange(.creation(complete: false, .bytes([1]))).status == 201)
             hold.release()
             for connection in connections {
-                let response = try connection.readResponse()
+                var response = try connection.readResponse()
+                // The request waits only a few seconds if another server checks the file.
+                if server.process.all.count > 1, response.isOfUploadInUse(to: "PATCH") {
+                    response = try complete(server, location)
+                }
                 #expect(response.status == 201 && response.complete == true, "\(response)")
             }
             #expect(endpoint.requests.count == 1)

@@ -20,6 +20,8 @@ final class ServerProcess {
     let storage: [String]
     /// What the server uses instead of a data directory.
     let shared: SharedStorage?
+    /// ``storage`` of each process.
+    private let storages: [[String]]
     private let ports: [UInt16]
     private let distribution: FaultProxy?
     private let connections = Counter()
@@ -40,20 +42,26 @@ final class ServerProcess {
     /// - Parameters:
     ///   - options: the options of `serve`, in addition to storage and address.
     ///   - storage: the options that select the storage; nil for a data directory.
+    ///   - databaseProxy: returns the port of the proxy to a database for the next process.
     init(
         _ options: [String] = [], environment: [String: String] = [:], startedBy starter: [String] = [],
-        storage: [String]? = nil
+        storage: [String]? = nil, databaseProxy: ((_ port: UInt16) throws -> UInt16)? = nil
     ) throws {
         directory = try TemporaryDirectory()
         self.options = options
         shared = storage == nil && SharedStorage.isSelected ? try SharedStorage() : nil
         self.environment = (shared?.environment ?? [:]).merging(environment) { $1 }
         self.starter = starter
-        self.storage = storage ?? shared?.options ?? ["--root", directory.path + "/data"]
+        let selection = storage ?? shared?.options ?? ["--root", directory.path + "/data"]
+        self.storage = selection
         let isDistributed = shared != nil && SharedStorage.nodes > 1 && !options.contains("--listen")
         ports = try (0..<(isDistributed ? SharedStorage.nodes : 1)).map { _ in try FixedPort.next() }
         distribution = isDistributed ? try FaultProxy(toEach: ports) : nil
-        process = try Self.start(self.storage, ports, options, self.environment, starter)
+        storages = try ports.map { [shared] _ in
+            guard let shared, let databaseProxy else { return selection }
+            return shared.options(databasePort: try databaseProxy(shared.database.server.port))
+        }
+        process = try Self.start(storages, ports, options, self.environment, starter)
         port = try Self.awaitListening(process)
         if let distribution { port = distribution.port }
     }
@@ -90,7 +98,7 @@ final class ServerProcess {
         if process.ending == nil { try crash() }
         if let options { self.options = options }
         try shared?.endSessions()
-        process = try Self.start(storage, distribution == nil ? [port] : ports, self.options, environment, starter)
+        process = try Self.start(storages, distribution == nil ? [port] : ports, self.options, environment, starter)
         let started = try Self.awaitListening(process)
         if distribution == nil { port = started }
     }
@@ -115,17 +123,18 @@ final class ServerProcess {
     }
 
     private static func start(
-        _ storage: [String], _ ports: [UInt16], _ options: [String], _ environment: [String: String],
+        _ storages: [[String]], _ ports: [UInt16], _ options: [String], _ environment: [String: String],
         _ starter: [String]
     ) throws -> ServerNodes {
-        let hasDisk = storage.contains("--root") && !options.contains("--min-free")
+        let hasDirectory = storages.contains { $0.contains("--root") }
+        let hasDisk = hasDirectory && !options.contains("--min-free")
         var options = options
-        if !storage.contains("--root"), let place = options.firstIndex(of: "relaxed") {
+        if !hasDirectory, let place = options.firstIndex(of: "relaxed") {
             // A shared storage has no relaxed durability.
             options.removeSubrange(place - 1...place)
         }
         return ServerNodes(
-            all: try ports.map { port in
+            all: try zip(storages, ports).map { storage, port in
                 let place = options.contains("--listen") ? [] : ["--listen", "127.0.0.1:\(port)"]
                 return try run(
                     storage + place + (hasDisk ? ["--min-free", "0"] : []) + options, environment: environment,
@@ -188,9 +197,7 @@ final class ServerProcess {
     ) throws -> Response {
         let response = try pollUntil(within: limit) { () -> Response? in
             let response = try send()
-            // A response to HEAD has no content with the code.
-            let isInUse = response.status == 503 && (response.problem?.code == "upload-in-use" || method == "HEAD")
-            return distribution != nil && isInUse ? nil : response
+            return distribution != nil && response.isOfUploadInUse(to: method) ? nil : response
         }
         guard let response else { throw TestFailure("another server holds the upload for longer than \(limit)") }
         return response

@@ -20,8 +20,7 @@ enum SharedStorageExceptions {
             "ClockJumpTests.downtime", "ClockJumpTests.longDowntime",
         ],
         "breaks, delays or counts system calls on files": [
-            "FaultTests", "GatewayCheckKillTests", "GatewayEffectOnceKillTests", "GatewayEventKillTests",
-            "HangingDiskTests", "ListingStreamTests.failure", "RequestCostTests", "SynchronizationTests",
+            "FaultTests", "HangingDiskTests", "ListingStreamTests.failure", "RequestCostTests", "SynchronizationTests",
             "UnreadableFileTests",
         ],
         "needs local files for the hand-over of a path": [
@@ -39,6 +38,9 @@ enum SharedStorageExceptions {
         ],
         "limits or observes one process": [
             "FloodTests.heads", "FloodTests.tinyChunks", "ManyUploadsTests.outOfDescriptors", "SocketOptionTests",
+        ],
+        "expects that a decision of an application is used again, which each server does separately": [
+            "GatewayAuthorizationCachingTests"
         ],
         "resumes a TLS session, which only the same server can do": [
             "TLSPolicyTests.replacedCertificate", "TLSPolicyTests.resumption",
