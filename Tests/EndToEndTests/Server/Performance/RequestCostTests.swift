@@ -147,7 +147,7 @@ struct RequestCostTests {
                 "close": 1, "newfstatat": 1, "openat": 1, "pread64": 1, "recvfrom": 1, "sendmsg": 1,
             ],
             atMost: ["futex": 1, "poll": 2].merging(Self.logCalls) { $1 },
-            calls: 11, synchronizations: 0, switches: 2, allocations: 1000
+            calls: 11, synchronizations: 0, switches: 2, allocations: 850
         ).check(try download(of: 1 << 10), "download of 1 KiB")
     }
 
@@ -160,7 +160,7 @@ struct RequestCostTests {
                 "close": 2, "fcntl": 1, "getsockopt": 1, "newfstatat": 1, "openat": 1, "recvfrom": 1, "sendto": 1,
             ],
             atMost: ["futex": 1, "poll": 2, "sendfile": 2].merging(Self.logCalls) { $1 },
-            calls: 16, synchronizations: 0, switches: 3, allocations: 1000
+            calls: 16, synchronizations: 0, switches: 3, allocations: 850
         ).check(try download(of: 100 << 10, isUploaded: isUploaded), "download of 100 KiB")
     }
 
