@@ -175,7 +175,7 @@ struct StalledStorageTests {
             writer.lease.release()
         }
         let isWaiting: Bool? = pollUntil(within: .seconds(60)) {
-            writer.lease.upload.monitor.withLock { $0.waitingLease } == writer.lease.epoch ? true : nil
+            writer.lease.upload.monitor.withLock { $0.machine.isHolderWaiting } ? true : nil
         }
         #expect(isWaiting == true)
         stall.end()

@@ -21,7 +21,7 @@ extension UploadMachineExploration {
         if lease == world.releasing, event != .acknowledge { return nil }
         switch event {
         case .append, .appendLast:
-            guard try world.machine.end(ofAppending: 1, as: lease) <= 2 else { return nil }
+            guard try next.machine.end(ofAppending: 1, as: lease) <= 2 else { return nil }
             next.machine.append(1)
             if event == .appendLast {
                 next.machine.endContent()
@@ -37,7 +37,7 @@ extension UploadMachineExploration {
         case .acknowledge:
             var goal: Int64?
             switch try next.machine.acknowledge(&goal, as: lease) {
-            case .wait: return nil
+            case .wait: break
             case .done(let offset):
                 next.reported = max(next.reported, offset)
                 next.isReported = true
@@ -190,7 +190,7 @@ extension UploadMachineExploration {
             if event == .rowFailed {
                 next.machine.acknowledgmentFailed()
             } else {
-                _ = next.machine.synchronizationFailed(duringCallOf: nil)
+                _ = next.machine.synchronizationFailed(.superseded, duringCallOf: nil, isAwaited: false)
             }
         case .recordAtStop:
             guard let advance = next.machine.beginRecording() else { return nil }

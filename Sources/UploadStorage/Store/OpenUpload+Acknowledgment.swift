@@ -11,15 +11,11 @@ extension OpenUpload {
                 do throws(StoreError) {
                     let step = try state.machine.acknowledge(&goal, as: lease)
                     switch step {
-                    case .wait:
-                        state.waitingLease = lease
-                        return nil
-                    case .done:
-                        state.waitingLease = nil
-                        return .success((step, nil))
+                    case .wait: return nil
+                    case .done: return .success((step, nil))
                     case .run(let advance): return .success((step, Work(advance, state)))
                     }
-                } catch { return .failure(state.error(of: lease, error)) }
+                } catch { return .failure(error) }
             }
             switch try step.get() {
             case (.done(let offset), _): return offset
@@ -166,11 +162,9 @@ extension OpenUpload {
         let (mustNotify, revocation) = update { state in
             state.blob = nil
             state.stagedDigests = nil
-            let lease = state.machine.epoch
-            // With a shared storage the holder of the lease looks for the failure while its client sends nothing.
-            let needsNoCall = state.waitingLease == lease || context.catalog.isShared
-            if needsNoCall { state.failure = (lease, failure) }
-            return state.revoking { $0.synchronizationFailed(duringCallOf: needsNoCall ? lease : failingLease) }
+            return state.revoking {
+                $0.synchronizationFailed(failure, duringCallOf: failingLease, isAwaited: context.catalog.isShared)
+            }
         }
         if mustNotify { revocation?() }
         return failure

@@ -36,11 +36,6 @@ final class OpenUpload: Sendable {
         var publication: DecidedPublication?
         /// The closure to call when the current lease is revoked.
         var revocation: (@Sendable () -> Void)?
-        /// The lease whose thread waits in a call, or has got an error from one. If its bytes cannot be synchronized, it
-        /// gets ``failure``, and needs no revocation.
-        var waitingLease: Int64?
-        /// The error with which a synchronization on another thread has ended a lease: see ``UploadLease/failure``.
-        var failure: (lease: Int64, error: StoreError)?
         /// The release that another store has asked for.
         var handOver: HandOver?
         var digests = DigestTracker.none
@@ -53,13 +48,6 @@ final class OpenUpload: Sendable {
         var mayHaveRemovedBytes = false
 
         var principal: String { row?.upload.principal ?? "" }
-
-        /// The error of a call of a lease.
-        /// - Parameter refusal: the reason why the machine has refused the call.
-        func error(of lease: Int64, _ refusal: StoreError) -> StoreError {
-            guard refusal == .superseded, let failure, failure.lease == lease else { return refusal }
-            return failure.error
-        }
 
         /// Ends the current lease after `event`.
         /// - Returns: the closure to call without the lock.

@@ -86,14 +86,10 @@ extension UploadLease {
         let outcome = upload.monitor.waitForever { state -> Result<Bool, StoreError>? in
             do throws(StoreError) {
                 switch try begin(&state.machine) {
-                case .wait:
-                    state.waitingLease = epoch
-                    return nil
-                case .granted(let mustAcknowledge):
-                    state.waitingLease = nil
-                    return .success(mustAcknowledge)
+                case .wait: return nil
+                case .granted(let mustAcknowledge): return .success(mustAcknowledge)
                 }
-            } catch { return .failure(state.error(of: epoch, error)) }
+            } catch { return .failure(error) }
         }
         // Wakes waiting requests: a claim that must not wait for the target resource can return now.
         upload.monitor.notifyAll()

@@ -50,10 +50,7 @@ package final class UploadLease: Sendable {
 
     /// The error with which the storage has ended the lease; nil if it has not.
     package var failure: StoreError? {
-        if isCurrent { return nil }
-        return upload.monitor.withLock { state in
-            state.failure.flatMap { $0.lease == epoch ? $0.error : nil }
-        }
+        isCurrent ? nil : upload.monitor.withLock { $0.machine.failure(of: epoch) }
     }
 
     /// Sets a closure that is called once when the upload is taken over, on the thread of the other request. If the
@@ -146,7 +143,7 @@ extension UploadLease {
         while true {
             let (fullBlob, isBehind) = try upload.monitor.withLock {
                 (state) throws(StoreError) -> ((any Blob)?, Bool) in
-                let end = try end(ofAppending: remaining.count, state)
+                let end = try state.machine.end(ofAppending: remaining.count, as: epoch)
                 guard let blob = state.blob else { throw .invalidState("the bytes are not available any more") }
                 try reserve(upTo: end, &state)
                 try requireSpace(upTo: end, &state)
@@ -154,18 +151,17 @@ extension UploadLease {
                 while !remaining.isEmpty {
                     let count: Int
                     do throws(StoreError) { count = try write(remaining, to: blob, at: state.machine.written) } catch {
-                        state.waitingLease = epoch
+                        state.machine.appendingStopped()
                         throw error
                     }
                     if count == 0 {
-                        state.waitingLease = epoch
+                        state.machine.appendingStopped()
                         return (blob, false)
                     }
                     remaining = UnsafeRawBufferPointer(rebasing: remaining[count...])
                     state.machine.append(count)
                 }
                 if completes { state.machine.endContent() }
-                state.waitingLease = nil
                 return (nil, needsBackgroundWork(state))
             }
             guard let fullBlob else {
@@ -174,12 +170,6 @@ extension UploadLease {
             }
             // Another request can take the upload over meanwhile.
             fullBlob.awaitRoom()
-        }
-    }
-
-    private func end(ofAppending count: Int, _ state: OpenUpload.State) throws(StoreError) -> Int64 {
-        do throws(StoreError) { return try state.machine.end(ofAppending: count, as: epoch) } catch {
-            throw state.error(of: epoch, error)
         }
     }
 

@@ -1,8 +1,10 @@
 // The bytes that a lease writes, their reservation, and how they become durable.
 extension UploadMachine {
-    /// - Returns: the end of `count` more bytes.
-    func end(ofAppending count: Int, as lease: Int64) throws(StoreError) -> Int64 {
+    /// The holder of the lease is about to append `count` bytes.
+    /// - Returns: the end of these bytes.
+    mutating func end(ofAppending count: Int, as lease: Int64) throws(StoreError) -> Int64 {
         try require(lease)
+        isHolderWaiting = false
         guard activity == .idle, hasBytes else { throw .invalidState("the upload accepts no bytes now") }
         let (end, overflow) = written.addingReportingOverflow(Int64(count))
         if let length, overflow || end > length { throw .lengthExceeded(length: length) }
@@ -19,6 +21,9 @@ extension UploadMachine {
         written += Int64(count)
         if !isStaging { received = written }
     }
+
+    /// The holder waits until more bytes can be appended, or its call fails.
+    mutating func appendingStopped() { isHolderWaiting = true }
 
     /// The last bytes are written: from now on other requests wait. Staged bytes still have to be verified.
     mutating func endContent() {
@@ -118,8 +123,12 @@ extension UploadMachine {
         try require(lease)
         let end = goal ?? received
         goal = end
+        isHolderWaiting = false
         if durable >= end && isRowCurrent { return .done(durable) }
-        if acknowledgment == .running { return .wait }
+        if acknowledgment == .running {
+            isHolderWaiting = true
+            return .wait
+        }
         try requireBytes(lease)
         acknowledgment = .running
         return .run(advance)
@@ -159,11 +168,16 @@ extension UploadMachine {
     /// The bytes could not be made durable. The kernel may have dropped pages, and a second attempt would not report
     /// this loss. So the bytes after the offset in the row are invalid, and the next request reads the row again.
     ///
-    /// - Parameter failingLease: the lease whose call throws the error; nil if the acknowledgment ran in the
-    ///   background.
+    /// - Parameters:
+    ///   - failingLease: the lease whose call throws the error; nil if the acknowledgment ran in the background.
+    ///   - isAwaited: whether the holder of the lease looks for the failure, also while its client sends nothing.
     /// - Returns: whether the holder of the lease has to be notified.
-    mutating func synchronizationFailed(duringCallOf failingLease: Int64?) -> Bool {
-        let mustNotify = epoch != failingLease
+    mutating func synchronizationFailed(
+        _ error: StoreError, duringCallOf failingLease: Int64?, isAwaited: Bool
+    ) -> Bool {
+        let isReported = isHolderWaiting || isAwaited
+        if isReported { failure = Failure(lease: epoch, error: error) }
+        let mustNotify = !isReported && epoch != failingLease
         // The holder of the lease may be about to process or verify the last bytes. It checks its lease before that, so
         // the activity can be reset here.
         if activity == .processing && !isDecided || activity == .settling && isStaging { activity = .idle }

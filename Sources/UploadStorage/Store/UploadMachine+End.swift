@@ -89,7 +89,9 @@ extension UploadMachine {
     /// - Returns: false if the holder has to wait.
     mutating func enter(_ activity: Activity, as lease: Int64) throws(StoreError) -> Bool {
         try require(lease)
-        guard self.activity == .idle || self.activity == .processing, acknowledgment != .running else { return false }
+        let isFree = self.activity == .idle || self.activity == .processing
+        isHolderWaiting = !isFree || acknowledgment == .running
+        if isHolderWaiting { return false }
         acknowledgment = .idle
         self.activity = activity
         processor = lease

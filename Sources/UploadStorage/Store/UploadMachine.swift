@@ -31,6 +31,11 @@ struct UploadMachine: Hashable, Sendable {
         case running
     }
 
+    struct Failure: Hashable {
+        var lease: Int64
+        var error: StoreError
+    }
+
     var activity = Activity.idle
     /// The lease that has begun the processing or the end of the upload.
     var processor: Int64 = 0
@@ -42,6 +47,11 @@ struct UploadMachine: Hashable, Sendable {
     var epoch: Int64 = 0
     /// Whether others wait for the end of the current lease instead of taking the upload over.
     var isExclusive = false
+    /// Whether the holder of the current lease waits in a call, or has got an error from one. If its bytes cannot be
+    /// synchronized, it gets the error from a call, and needs no other notification.
+    var isHolderWaiting = false
+    /// The lease that a failed synchronization has ended on another thread.
+    var failure: Failure?
     /// Tickets of the waiting requests, in the order in which they came.
     var waiting: [Int] = []
 
@@ -78,13 +88,16 @@ struct UploadMachine: Hashable, Sendable {
 
     /// The reason why the lease of this epoch may no longer write; nil if it may.
     func refusal(of lease: Int64) -> StoreError? {
-        guard lease == epoch else { return .superseded }
+        guard lease == epoch else { return failure(of: lease) ?? .superseded }
         return switch phase {
         case .complete: .completed
         case .invalid(let reason): .gone(reason: reason)
         case .receiving, .processing: isDecided ? .superseded : nil
         }
     }
+
+    /// The error with which a synchronization on another thread has ended this lease; nil if none has.
+    func failure(of lease: Int64) -> StoreError? { failure?.lease == lease ? failure?.error : nil }
 
     func isCurrent(_ lease: Int64) -> Bool { lease == epoch }
 
@@ -243,7 +256,7 @@ extension UploadMachine {
     /// Ends the current lease.
     mutating func revoke() {
         epoch += 1
-        isExclusive = false
+        (isExclusive, isHolderWaiting) = (false, false)
     }
 
     enum Release: Hashable {
