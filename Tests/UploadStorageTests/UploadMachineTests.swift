@@ -126,13 +126,19 @@ import Testing
         #expect(refused == nil)
         var plain = recorded
         let end = plain.endWithoutRow(isTransient: true)
-        #expect(end?.epoch == epoch && end?.reserved == 3)
+        #expect(end?.removal == epoch && end?.reserved == 3)
         #expect(!plain.isLoaded && !plain.isCurrent(epoch))
         let second = plain.endWithoutRow(isTransient: true)
         #expect(second == nil)
         var unrecorded = UploadMachineExploration.start(isRecorded: false).machine
+        var unknown = unrecorded
         let unrefused = unrecorded.endWithoutRow(isTransient: false)
-        #expect(unrefused != nil)
+        #expect(unrefused != nil && unrefused?.removal == nil)
+        // The commit may have created the row, which must not remain.
+        unknown.recordingFailed()
+        #expect(!unknown.isRecorded)
+        let uncertain = unknown.endWithoutRow(isTransient: false)
+        #expect(uncertain?.removal == epoch)
     }
 
     @Test("the row of a decided publication that failed remains, and its lease ends")

@@ -211,7 +211,7 @@ extension OpenUpload {
             noteRow(row)
             return removed
         } catch {
-            update { $0.mayHaveRow = true }
+            update { $0.machine.recordingFailed() }
             try context.catalog.awaitOutcomes()
             guard let existing = try context.catalog.row(id) else { throw error }
             // This commit was made, or an earlier commit that seemed to have failed.

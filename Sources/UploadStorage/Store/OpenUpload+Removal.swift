@@ -102,14 +102,14 @@ extension OpenUpload {
     /// Ends a plain upload, or an upload that has no row, and removes its bytes. From now on it does not exist for any
     /// request.
     func forget() {
-        let forgotten = update { state -> (row: CatalogRow, epoch: Int64?, reserved: Int64)? in
+        let forgotten = update { state -> (row: CatalogRow, reserved: Int64, removal: Int64?)? in
             guard let row = state.row, let end = state.machine.endWithoutRow(isTransient: isTransient) else {
                 return nil
             }
             (state.row, state.blob, state.revocation) = (nil, nil, nil)
-            return (row, state.mayHaveRow ? end.epoch : nil, end.reserved)
+            return (row, end.reserved, end.removal)
         }
-        guard let (row, epoch, reserved) = forgotten else { return }
+        guard let (row, reserved, epoch) = forgotten else { return }
         context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
         do throws(StoreError) {
             if let epoch, try mustRemoveRow() {

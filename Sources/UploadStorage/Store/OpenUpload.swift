@@ -41,8 +41,6 @@ final class OpenUpload: Sendable {
         var digests = DigestTracker.none
         var stagedDigests: DigestTracker?
         var pace = WritePace()
-        /// Whether a commit that failed may have created the row.
-        var mayHaveRow = false
         /// Whether bytes may have been removed from the end of the file since its last synchronization, so that they may
         /// still be on the disk. For a file that was opened again this is unknown.
         var mayHaveRemovedBytes = false

@@ -72,12 +72,15 @@ extension UploadMachine {
 
     /// The upload has a row from now on, which records this offset durably.
     mutating func record(offset: Int64) {
-        isRecorded = true
+        rowExists = .yes
         durable = max(durable, offset)
     }
 
-    /// Notes that the row of the upload was removed.
-    mutating func clearRecord() { (isRecorded, isDecided) = (false, false) }
+    /// The commit that creates the row failed, but may have been made.
+    mutating func recordingFailed() { if rowExists == .no { rowExists = .unknown } }
+
+    /// The row of the upload was removed.
+    mutating func clearRecord() { (rowExists, isDecided) = (.no, false) }
 
     /// The holder of the lease could not complete a decided publication. The next request completes it.
     mutating func leaveDecided() {
@@ -180,12 +183,12 @@ extension UploadMachine {
     }
 
     /// Ends an upload that has no row, or a plain upload, whose row ends with its lease.
-    /// - Returns: the epoch of the lease that ended, and the number of bytes that were reserved; nil if the upload has
-    ///   ended already, or has a row.
-    mutating func endWithoutRow(isTransient: Bool) -> (epoch: Int64, reserved: Int64)? {
+    /// - Returns: the number of bytes that were reserved, and the epoch with which the row has to be removed, which is
+    ///   nil if there is certainly no row; nil if the upload has ended already, or has a row.
+    mutating func endWithoutRow(isTransient: Bool) -> (reserved: Int64, removal: Int64?)? {
         guard isLoaded, isUnfinished, isTransient || !isRecorded else { return nil }
         defer { revoke() }
-        return (epoch, forget())
+        return (forget(), rowExists == .no ? nil : epoch)
     }
 
     /// The row of a decided publication remains for the sweep, and protects the bytes.

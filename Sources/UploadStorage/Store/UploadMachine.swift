@@ -31,6 +31,13 @@ struct UploadMachine: Hashable, Sendable {
         case running
     }
 
+    enum Existence: Hashable {
+        case no
+        /// A commit that failed may have created it.
+        case unknown
+        case yes
+    }
+
     struct Failure: Hashable {
         var lease: Int64
         var error: StoreError
@@ -60,7 +67,7 @@ struct UploadMachine: Hashable, Sendable {
     /// Whether the upload has a row at all. A plain upload has a row only while it replaces a file; an upload
     /// that is recorded late has none until its offset, its final response or the start of its processing has to be
     /// durable.
-    var isRecorded = true
+    var rowExists = Existence.yes
     var phase = UploadRecord.Phase.receiving
     /// Whether the row records that the target resource processes the upload.
     var isProcessingRecorded = false
@@ -111,6 +118,9 @@ struct UploadMachine: Hashable, Sendable {
         if !hasBytes { throw .invalidState("the bytes are not available any more") }
     }
 
+    /// Whether the upload certainly has a row.
+    var isRecorded: Bool { rowExists == .yes }
+
     var isUnfinished: Bool {
         switch phase {
         case .receiving, .processing: true
@@ -143,7 +153,7 @@ struct UploadMachine: Hashable, Sendable {
     ///   - isRecorded: whether it has a row, which is durable.
     ///   - needsRow: whether its first acknowledgment or its end creates a missing row; false for a plain upload.
     mutating func begin(_ row: CatalogRow, reserved: Int64, isRecorded: Bool, needsRow: Bool = true) {
-        (isLoaded, hasBytes, self.isRecorded) = (true, true, isRecorded)
+        (isLoaded, hasBytes, rowExists) = (true, true, isRecorded ? .yes : .no)
         isRowCurrent = isRecorded || !needsRow
         (epoch, length, recordedLength, self.reserved) = (row.epoch, row.length, row.length, reserved)
     }
@@ -175,7 +185,7 @@ struct UploadMachine: Hashable, Sendable {
     }
 
     private mutating func read(_ row: CatalogRow, hasBytes: Bool) {
-        (isLoaded, isRecorded, self.hasBytes) = (true, true, hasBytes)
+        (isLoaded, rowExists, self.hasBytes) = (true, .yes, hasBytes)
         (phase, isDecided, isRowCurrent) = (row.phase, row.intent != nil, true)
         (written, received, durable, isStaging) = (row.offset, row.offset, row.offset, false)
         (length, recordedLength) = (row.length, row.length)
