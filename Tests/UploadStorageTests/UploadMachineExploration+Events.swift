@@ -256,18 +256,18 @@ extension UploadMachineExploration {
             guard world.removal == .begun, next.machine.endAcknowledging() else { return nil }
             next.removal = .none
             next.machine.removalFailed()
-        case .handOver:
-            switch next.machine.beginHandOver(after: world.handOver?.event) {
-            case .busy:
-                guard let handOver = world.handOver, handOver.event.hasLease else { return nil }
-                next.handOver = nil
-            case .continued:
+        case .handOver, .handOverLate:
+            let now: Int64 = event == .handOver ? 0 : 1
+            switch next.machine.beginHandOver(at: now, until: 1) {
+            case .wait: break
+            case .acknowledge(let event, _) where event == world.handOver?.event:
                 next.handOver?.isPaused = false
                 next.handOver?.hasQueued = false
-            case .begun(let event, _): next.handOver = HandOver(event: event)
+            case .acknowledge(let event, _): next.handOver = HandOver(event: event)
+            case .release(let event): next.isHeld = !next.machine.endHandOver(event) && world.isHeld
             }
         case .continueHandOver:
-            guard let handOver = world.handOver, !handOver.isPaused, !handOver.event.hasLease else { return nil }
+            guard let handOver = world.handOver, !handOver.isPaused else { return nil }
             switch next.machine.continueHandOver(handOver.event, hasQueued: handOver.hasQueued) {
             case .wait: return nil
             case .acknowledge: next.handOver?.hasQueued = true
@@ -275,12 +275,8 @@ extension UploadMachineExploration {
                 next.handOver = nil
                 next.isHeld = !next.machine.endHandOver(handOver.event) && world.isHeld
             }
-        case .endHandOver:
-            guard let handOver = world.handOver, handOver.event.hasLease else { return nil }
-            next.handOver = nil
-            next.isHeld = !next.machine.endHandOver(handOver.event) && world.isHeld
         case .pauseHandOver:
-            guard let handOver = world.handOver, !handOver.event.hasLease else { return nil }
+            guard let handOver = world.handOver else { return nil }
             next.handOver?.isPaused = true
             next.handOver?.hasPaused = true
             _ = next.machine.allowTakeOver(of: handOver.event.epoch)

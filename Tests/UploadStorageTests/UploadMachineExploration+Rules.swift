@@ -2,10 +2,11 @@
 
 extension UploadMachineExploration {
     /// A description of the rule that a step breaks; nil if it breaks no rule.
-    static func violation(_ world: World, _ next: World, _ isStale: Bool) -> String? {
+    /// - Parameter event: nil for an event of a lease.
+    static func violation(_ world: World, _ next: World, _ event: OtherEvent?, _ isStale: Bool) -> String? {
         let (last, machine) = (world.machine, next.machine)
         if isStale { return "a lease that has ended changes the state" }
-        if let violation = violationOfEnd(world, next) ?? violationOfHandOver(world, next) { return violation }
+        if let violation = violationOfEnd(world, next) ?? violationOfHandOver(world, next, event) { return violation }
         if machine.epoch < last.epoch { return "the epoch decreases" }
         guard machine.durable <= machine.received, machine.received <= machine.written else {
             return "durable, received and written bytes are not in order"
@@ -66,17 +67,16 @@ extension UploadMachineExploration {
         return nil
     }
 
-    static func violationOfHandOver(_ world: World, _ next: World) -> String? {
-        if let event = next.handOver?.event, event != world.handOver?.event, !event.hasLease, world.machine.isExclusive
-        {
+    static func violationOfHandOver(_ world: World, _ next: World, _ event: OtherEvent?) -> String? {
+        if let event = next.handOver?.event, event != world.handOver?.event, world.machine.isExclusive {
             return "a hand-over ends an exclusive lease"
         }
-        guard let handOver = world.handOver else { return nil }
-        let isCurrent = handOver.event.epoch == world.machine.epoch
-        let hasEnded = next.handOver == nil && world.isHeld && !next.isHeld
-        if hasEnded, !isCurrent { return "a hand-over ends a later lease" }
+        let hasEnded = world.isHeld && !next.isHeld && event != .lost
+        if hasEnded, event == .handOver { return "a hand-over ends a lease before its deadline" }
         if hasEnded, isBeingCompleted(world.machine) { return "an upload is handed over while a thread completes it" }
-        if handOver.event.hasLease { return nil }
+        guard let handOver = world.handOver, event != .handOverLate else { return nil }
+        let isCurrent = handOver.event.epoch == world.machine.epoch
+        if hasEnded, !isCurrent { return "a hand-over ends a later lease" }
         if isCurrent, !handOver.hasPaused, next.leases.count > world.leases.count {
             return "a request takes the upload over during its hand-over"
         }
@@ -101,14 +101,14 @@ extension UploadMachineExploration {
             return false
         }
         var machine = machine
-        return machine.beginHandOver(after: nil) == .busy
+        return machine.beginHandOver(at: 0, until: 1) == .wait
     }
 
     /// Whether a hand-over waits although there is no acknowledgment whose end it could wait for.
     private static func waitsForNothing(_ world: World) -> Bool {
-        guard let handOver = world.handOver, !handOver.isPaused, !handOver.event.hasLease,
-            world.machine.acknowledgment == .idle
-        else { return false }
+        guard let handOver = world.handOver, !handOver.isPaused, world.machine.acknowledgment == .idle else {
+            return false
+        }
         var machine = world.machine
         return machine.continueHandOver(handOver.event, hasQueued: handOver.hasQueued) == .wait
     }

@@ -44,12 +44,17 @@ enum UploadMachineExploration {
         /// The same state with its epochs numbered in their order. The machine only compares epochs, so it behaves in the
         /// same way, and states that differ only in the number of earlier leases are explored once.
         var withSmallEpochs: World {
-            let others = [machine.processor, advance?.epoch, ending, releasing, handOver?.event.epoch].compactMap { $0 }
+            let others = [
+                machine.processor, machine.failure?.lease, machine.handOver?.epoch, advance?.epoch, ending, releasing,
+                handOver?.event.epoch,
+            ].compactMap { $0 }
             let epochs = Set(leases + others + [machine.epoch]).sorted()
             func mapped(_ epoch: Int64) -> Int64 { Int64(epochs.firstIndex(of: epoch)!) }
             var world = self
             world.machine.epoch = mapped(machine.epoch)
             world.machine.processor = mapped(machine.processor)
+            if let epoch = machine.failure?.lease { world.machine.failure?.lease = mapped(epoch) }
+            if let epoch = machine.handOver?.epoch { world.machine.handOver?.epoch = mapped(epoch) }
             world.leases = leases.map(mapped)
             if let epoch = advance?.epoch { world.advance?.epoch = mapped(epoch) }
             world.ending = ending.map(mapped)
@@ -104,8 +109,8 @@ enum UploadMachineExploration {
         case remove, expire, expireEarly, removed, removalFailed
         /// The upload is handed over to another store.
         case handOver, continueHandOver, pauseHandOver
-        /// The deadline of a hand-over that does not end the current lease has passed.
-        case endHandOver
+        /// The other store asks again after the deadline of the hand-over has passed.
+        case handOverLate
     }
 
     /// The events that are explored together.
@@ -128,7 +133,7 @@ enum UploadMachineExploration {
             other: OtherEvent.allCases.filter {
                 ![
                     .claimLate, .leave, .endPublishing, .forget, .handOver, .continueHandOver, .pauseHandOver,
-                    .endHandOver,
+                    .handOverLate,
                 ].contains($0)
             }, depth: 10)
         /// The hand-over of the upload to another store.
@@ -139,7 +144,7 @@ enum UploadMachineExploration {
             other: [
                 .arrive, .claim, .claimExclusively, .worked, .workFailed, .runQueued, .acknowledged, .rowFailed,
                 .synchronizationFailed, .withdrawQueued, .lost, .handOver, .continueHandOver, .pauseHandOver,
-                .endHandOver,
+                .handOverLate,
             ], depth: 9)
     }
 
@@ -171,7 +176,7 @@ enum UploadMachineExploration {
         for _ in 0..<depth {
             var reached: [World] = []
             func visit(_ world: World, _ next: World, _ event: Any, isStale: Bool) throws {
-                var violation = Self.violation(world, next, isStale)
+                var violation = Self.violation(world, next, event as? OtherEvent, isStale)
                 let kept = next.machine.epoch == world.machine.epoch ? next : next.withSmallEpochs
                 if seen.insert(kept).inserted {
                     reached.append(kept)

@@ -46,7 +46,7 @@ import Testing
     func failedHandOver() {
         var machine = UploadMachineExploration.start(isRecorded: true).machine
         machine.append(1)
-        guard case .begun(let handOver, _) = machine.beginHandOver(after: nil) else {
+        guard case .acknowledge(let handOver, _) = machine.beginHandOver(at: 0, until: 1) else {
             Issue.record("the hand-over does not begin")
             return
         }

@@ -41,13 +41,6 @@ extension OpenUpload {
         if let fence { context.catalog.release(id, fence: fence) }
     }
 
-    /// The release of an upload that another store has asked for.
-    struct HandOver {
-        var event: UploadMachine.HandOver
-        /// The time at which the upload is released although bytes are not durable, in monotonic nanoseconds.
-        var deadline: Int64
-    }
-
     /// The time within which received bytes become durable before the upload is released, in nanoseconds. It is longer
     /// than the time for which one request of another store waits: the client gets no error if the storage is only slow.
     private static let handOverTime: Int64 = 5_000_000_000
@@ -62,34 +55,23 @@ extension OpenUpload {
     func handOver(_ use: UploadUse) {
         let mustClaim = monitor.withLock { $0.machine.needsClaimForHandOver }
         if mustClaim, (try? claim(principal: nil, until: 0) { _ in () }) == nil { return }
-        let (handOver, revocation) = update { beginHandOver(&$0) }
+        let now = SystemClock.monotonicNanoseconds()
+        let (step, revocation) = update { state -> (UploadMachine.HandOverStart, (@Sendable () -> Void)?) in
+            let lease = state.machine.epoch
+            let step = state.machine.beginHandOver(at: now, until: now + Self.handOverTime)
+            if case .acknowledge(_, mustTruncate: true) = step { state.truncateStaged() }
+            if state.machine.isCurrent(lease) { return (step, nil) }
+            return state.revoking { _ in step }
+        }
         revocation?()
-        guard let handOver else { return }
-        if handOver.event.hasLease {
-            if SystemClock.monotonicNanoseconds() >= handOver.deadline { release(handOver) }
-        } else {
-            complete(handOver, use)
+        switch step {
+        case .wait: break
+        case .acknowledge(let handOver, _): complete(handOver, use)
+        case .release(let handOver): release(handOver)
         }
     }
 
-    /// - Returns: nil if the upload cannot be released now.
-    private func beginHandOver(_ state: inout State) -> (HandOver?, (@Sendable () -> Void)?) {
-        switch state.machine.beginHandOver(after: state.handOver?.event) {
-        case .busy:
-            if state.handOver?.event.hasLease ?? false { state.handOver = nil }
-            return (nil, nil)
-        case .continued: return (state.handOver, nil)
-        case .begun(let event, let mustTruncate):
-            let deadline = SystemClock.monotonicNanoseconds() + Self.handOverTime
-            state.handOver = HandOver(event: event, deadline: deadline)
-            if mustTruncate { state.truncateStaged() }
-            if event.hasLease { return (state.handOver, nil) }
-            defer { state.revocation = nil }
-            return (state.handOver, state.revocation)
-        }
-    }
-
-    private func complete(_ handOver: HandOver, _ use: UploadUse) {
+    private func complete(_ handOver: UploadMachine.HandOver, _ use: UploadUse) {
         // If many uploads wait for a storage that stalls, a thread remains for the others.
         let waits = context.beginHandOverWait()
         defer { if waits { context.endHandOverWait() } }
@@ -98,7 +80,7 @@ extension OpenUpload {
         var hasQueued = false
         while true {
             let step = monitor.wait(until: end) { state -> UploadMachine.HandOverStep? in
-                let step = state.machine.continueHandOver(handOver.event, hasQueued: hasQueued)
+                let step = state.machine.continueHandOver(handOver, hasQueued: hasQueued)
                 return step == .wait ? nil : step
             }
             if case .acknowledge? = step {
@@ -108,7 +90,7 @@ extension OpenUpload {
             }
             if step == nil, SystemClock.monotonicNanoseconds() < handOver.deadline {
                 // The other store may not ask again.
-                update { _ = $0.machine.allowTakeOver(of: handOver.event.epoch) }
+                update { _ = $0.machine.allowTakeOver(of: handOver.epoch) }
                 return
             }
             break
@@ -116,9 +98,9 @@ extension OpenUpload {
         release(handOver)
     }
 
-    private func release(_ handOver: HandOver) {
+    private func release(_ handOver: UploadMachine.HandOver) {
         let fence = update { state -> Int64? in
-            guard state.machine.endHandOver(handOver.event) else { return nil }
+            guard state.machine.endHandOver(handOver) else { return nil }
             forgetRow(&state)
             return state.fence
         }

@@ -36,8 +36,6 @@ final class OpenUpload: Sendable {
         var publication: DecidedPublication?
         /// The closure to call when the current lease is revoked.
         var revocation: (@Sendable () -> Void)?
-        /// The release that another store has asked for.
-        var handOver: HandOver?
         var digests = DigestTracker.none
         var stagedDigests: DigestTracker?
         var pace = WritePace()

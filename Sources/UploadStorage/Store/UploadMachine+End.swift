@@ -223,29 +223,37 @@ extension UploadMachine {
     struct HandOver: Hashable {
         /// The epoch of the lease that must not be interrupted, or the one that no lease has.
         var epoch: Int64
-        /// Whether a lease has the epoch: it waits for the storage, and is not ended before the deadline of the hand-over.
+        /// Whether a lease has the epoch: it waits for the storage, and is not ended before the deadline.
         var hasLease: Bool
+        /// The time at which the upload is released although bytes are not durable.
+        var deadline: Int64
     }
 
     enum HandOverStart: Hashable {
-        /// The upload is being loaded, completed or removed.
-        case busy
-        /// The last hand-over is still in progress.
-        case continued
-        case begun(HandOver, mustTruncate: Bool)
+        /// The upload is being loaded, completed or removed, or its lease waits for the storage: the other store asks
+        /// again.
+        case wait
+        /// Make the received bytes durable, then end the hand-over.
+        case acknowledge(HandOver, mustTruncate: Bool)
+        /// The deadline has passed. End the hand-over.
+        case release(HandOver)
     }
 
-    /// Begins a hand-over. It ends the current lease, unless that lease waits for the storage.
-    /// - Parameter last: the last hand-over that began.
-    mutating func beginHandOver(after last: HandOver?) -> HandOverStart {
-        guard canHandOver else { return .busy }
-        let isCurrent = last?.epoch == epoch
-        if isCurrent, last?.hasLease == false { return .continued }
-        if isExclusive || activity == .processing {
-            return isCurrent ? .continued : .begun(HandOver(epoch: epoch, hasLease: true), mustTruncate: false)
+    /// Another store asks for the upload. Begins a hand-over, or continues the last one. It ends the current lease,
+    /// unless that lease waits for the storage.
+    /// - Parameter deadline: the deadline of a hand-over that begins now.
+    mutating func beginHandOver(at now: Int64, until deadline: Int64) -> HandOverStart {
+        guard canHandOver else {
+            if handOver?.hasLease ?? false { handOver = nil }
+            return .wait
         }
-        let mustTruncate = takeOver(exclusive: true)
-        return .begun(HandOver(epoch: epoch, hasLease: false), mustTruncate: mustTruncate)
+        if let handOver, !handOver.hasLease { return .acknowledge(handOver, mustTruncate: false) }
+        let hasLease = isExclusive || activity == .processing
+        if let handOver, hasLease { return now < handOver.deadline ? .wait : .release(handOver) }
+        let mustTruncate = hasLease ? false : takeOver(exclusive: true)
+        let begun = HandOver(epoch: epoch, hasLease: hasLease, deadline: deadline)
+        handOver = begun
+        return hasLease ? .wait : .acknowledge(begun, mustTruncate: mustTruncate)
     }
 
     /// Ends a hand-over whose bytes are durable or cannot become durable, or whose deadline has passed.

@@ -59,6 +59,8 @@ struct UploadMachine: Hashable, Sendable {
     var isHolderWaiting = false
     /// The lease that a failed synchronization has ended on another thread.
     var failure: Failure?
+    /// The hand-over to another store that the current lease, or its end, belongs to.
+    var handOver: HandOver?
     /// Tickets of the waiting requests, in the order in which they came.
     var waiting: [Int] = []
 
@@ -266,7 +268,7 @@ extension UploadMachine {
     /// Ends the current lease.
     mutating func revoke() {
         epoch += 1
-        (isExclusive, isHolderWaiting) = (false, false)
+        (isExclusive, isHolderWaiting, handOver) = (false, false, nil)
     }
 
     enum Release: Hashable {
