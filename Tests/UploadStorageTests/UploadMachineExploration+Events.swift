@@ -29,7 +29,7 @@ extension UploadMachineExploration {
             }
         case .stage: try next.machine.beginStaging(as: lease)
         case .commitStaged: try next.machine.commitStaged(as: lease)
-        case .discardStaged: _ = next.machine.discardStaged(as: lease)
+        case .discardStaged: next.machine.discardStaged(as: lease)
         case .setLength:
             guard let missing = try world.machine.reservation(forLength: 2, as: lease) else { return nil }
             next.machine.reserve(missing)
@@ -41,7 +41,7 @@ extension UploadMachineExploration {
             case .done(let offset):
                 next.reported = max(next.reported, offset)
                 next.isReported = true
-            case .run(let advance): next.advance = advance
+            case .run(let advance): (next.advance, next.caller) = (advance, lease)
             }
         case .queue: if !next.machine.queueAcknowledgment(as: lease) { return nil }
         case .process:
@@ -84,13 +84,16 @@ extension UploadMachineExploration {
         case .beginEnding:
             if try world.ending != nil || next.machine.beginEnding(as: lease) == .wait { return nil }
             (next.ending, next.endsProcessing) = (lease, isProcessing)
-        case .allowTakeOver: next.machine.allowTakeOver(of: lease)
+        case .observe: if !next.machine.observe(lease) { return nil }
+        case .appendFailed:
+            _ = try next.machine.end(ofAppending: 1, as: lease)
+            next.machine.appendingStopped()
         case .release, .releaseFailed, .beginRelease:
             // A thread that completes or publishes the upload reports the result before it releases the lease.
             if lease == world.ending || lease == world.machine.epoch && isProcessing && world.machine.isDecided {
                 return nil
             }
-            _ = next.machine.discardStaged(as: lease)
+            next.machine.discardStaged(as: lease)
             let step = next.machine.beginRelease(of: lease)
             if event == .releaseFailed, step != .completeAsInterrupted { return nil }
             if step == .completeAsInterrupted {
@@ -129,11 +132,11 @@ extension UploadMachineExploration {
             case .load: next.work = .load
             case .settle: next.work = .settle
             case .granted where event == .remove:
-                _ = next.machine.beginRemoval()
+                next.machine.beginRemoval()
                 next.removal = .begun
             case .granted:
                 guard next.machine.isUnfinished else { break }
-                _ = next.machine.takeOver(exclusive: event == .claimExclusively)
+                next.machine.takeOver(exclusive: event == .claimExclusively)
                 next.leases = (next.leases + [next.machine.epoch]).suffix(2)
             }
         case .worked:
@@ -148,7 +151,7 @@ extension UploadMachineExploration {
                 case .loading, .loadingEarly:
                     let row = row(offset: world.recorded, expiresAt: world.removal == .loading ? 0 : 1)
                     if next.machine.loadExpired(row, at: 0) {
-                        _ = next.machine.beginRemoval()
+                        next.machine.beginRemoval()
                         next.removal = world.removal == .loading ? .begun : .begunEarly
                     }
                 default: _ = next.machine.load(row(offset: world.recorded), hasBytes: true)
@@ -174,7 +177,7 @@ extension UploadMachineExploration {
         case .runQueued: next.advance = next.machine.runQueuedAcknowledgment() ?? world.advance
         case .acknowledged:
             guard let advance = world.advance, world.hasCommitted || world.isHeld else { return nil }
-            (next.advance, next.hasCommitted) = (nil, false)
+            (next.advance, next.caller, next.hasCommitted) = (nil, nil, false)
             next.recorded = max(world.recorded, advance.offset)
             if !world.machine.isRecorded {
                 next.machine.record(offset: advance.offset)
@@ -185,12 +188,13 @@ extension UploadMachineExploration {
         case .rowFailed, .synchronizationFailed:
             // The outcome of a commit can be unknown.
             guard world.advance != nil, event == .rowFailed || !world.hasCommitted else { return nil }
-            (next.advance, next.hasCommitted) = (nil, false)
+            (next.advance, next.caller, next.hasCommitted) = (nil, nil, false)
             next.handOver?.hasFailed = true
             if event == .rowFailed {
                 next.machine.acknowledgmentFailed()
             } else {
-                _ = next.machine.synchronizationFailed(.superseded, duringCallOf: nil, isAwaited: false)
+                next.machine.synchronizationFailed(
+                    .stateLost, duringCallOf: world.caller, isAwaited: world.isShared)
             }
         case .recordAtStop:
             guard let advance = next.machine.beginRecording() else { return nil }
@@ -242,7 +246,7 @@ extension UploadMachineExploration {
             case .busy: return nil
             case .load: (next.work, next.removal) = (.load, hasExpired ? .loading : .loadingEarly)
             case .removable:
-                _ = next.machine.beginRemoval()
+                next.machine.beginRemoval()
                 next.removal = hasExpired ? .begun : .begunEarly
             }
         case .removed:
@@ -260,10 +264,10 @@ extension UploadMachineExploration {
             let now: Int64 = event == .handOver ? 0 : 1
             switch next.machine.beginHandOver(at: now, until: 1) {
             case .wait: break
-            case .acknowledge(let event, _) where event == world.handOver?.event:
+            case .acknowledge(let event) where event == world.handOver?.event:
                 next.handOver?.isPaused = false
                 next.handOver?.hasQueued = false
-            case .acknowledge(let event, _): next.handOver = HandOver(event: event)
+            case .acknowledge(let event): next.handOver = HandOver(event: event)
             case .release(let event): next.isHeld = !next.machine.endHandOver(event) && world.isHeld
             }
         case .continueHandOver:

@@ -6,7 +6,11 @@ extension UploadMachineExploration {
     static func violation(_ world: World, _ next: World, _ event: OtherEvent?, _ isStale: Bool) -> String? {
         let (last, machine) = (world.machine, next.machine)
         if isStale { return "a lease that has ended changes the state" }
-        if let violation = violationOfEnd(world, next) ?? violationOfHandOver(world, next, event) { return violation }
+        if let violation = violationOfEnd(world, next) ?? violationOfHandOver(world, next, event)
+            ?? violationOfNotification(world, next, event)
+        {
+            return violation
+        }
         if machine.epoch < last.epoch { return "the epoch decreases" }
         guard machine.durable <= machine.received, machine.received <= machine.written else {
             return "durable, received and written bytes are not in order"
@@ -83,6 +87,24 @@ extension UploadMachineExploration {
         if hasEnded, !handOver.hasFailed, world.machine.durable < world.machine.received {
             return "the upload is handed over before its bytes are durable"
         }
+        return nil
+    }
+
+    /// The holder of a lease that others have ended is notified once, if it has asked for that. If one of its calls
+    /// reports the end of the lease, it is not notified.
+    static func violationOfNotification(_ world: World, _ next: World, _ event: OtherEvent?) -> String? {
+        let (lease, isNotified) = (world.machine.epoch, next.machine.notification == .due)
+        guard world.machine.notification == .atEnd, next.machine.epoch != lease else {
+            return isNotified ? "a holder is notified although its lease has not ended" : nil
+        }
+        let isReported =
+            switch event {
+            case nil, .forget, .endRelease: true
+            case .synchronizationFailed: world.caller == lease || next.machine.failure(of: lease) != nil
+            default: false
+            }
+        if isReported, isNotified { return "a holder is notified although its call reports the end of its lease" }
+        if !isReported, !isNotified { return "the holder of a lease that others have ended is not notified" }
         return nil
     }
 

@@ -17,6 +17,8 @@ enum UploadMachineExploration {
         var leases: [Int64] = []
         /// The acknowledgment that a thread is making.
         var advance: UploadMachine.Advance?
+        /// The lease whose call makes the acknowledgment; nil if another thread makes it.
+        var caller: Int64?
         /// The work that a thread is doing: loading the upload or settling it.
         var work: UploadMachine.Claim?
         /// The offset in the row.
@@ -28,6 +30,8 @@ enum UploadMachineExploration {
         var hasRow = true
         /// Whether the row has the offset of `advance`, although no thread has reported that yet.
         var hasCommitted = false
+        /// Whether several stores share the storage. Then the holder of a lease looks for failures between its calls.
+        var isShared = false
         /// Whether this store holds the upload. Otherwise another store changes the row and the bytes.
         var isHeld = true
         /// The lease whose holder completes the upload, and whether that began during the processing.
@@ -45,7 +49,8 @@ enum UploadMachineExploration {
         /// same way, and states that differ only in the number of earlier leases are explored once.
         var withSmallEpochs: World {
             let others = [
-                machine.processor, machine.failure?.lease, machine.handOver?.epoch, advance?.epoch, ending, releasing,
+                machine.processor, machine.failure?.lease, machine.handOver?.epoch, advance?.epoch, caller, ending,
+                releasing,
                 handOver?.event.epoch,
             ].compactMap { $0 }
             let epochs = Set(leases + others + [machine.epoch]).sorted()
@@ -57,6 +62,7 @@ enum UploadMachineExploration {
             if let epoch = machine.handOver?.epoch { world.machine.handOver?.epoch = mapped(epoch) }
             world.leases = leases.map(mapped)
             if let epoch = advance?.epoch { world.advance?.epoch = mapped(epoch) }
+            world.caller = caller.map(mapped)
             world.ending = ending.map(mapped)
             world.releasing = releasing.map(mapped)
             if let epoch = handOver?.event.epoch { world.handOver?.event.epoch = mapped(epoch) }
@@ -88,7 +94,7 @@ enum UploadMachineExploration {
     enum LeaseEvent: Hashable, CaseIterable {
         case append, appendLast, stage, commitStaged, discardStaged, setLength, acknowledge, queue, process, mark
         case markFailed, unmark
-        case processingFailed, endProcessing, publish, decide, leaveDecided, complete, invalidate, allowTakeOver
+        case processingFailed, endProcessing, publish, decide, leaveDecided, complete, invalidate, observe, appendFailed
         case release
         /// A release whose final response cannot be stored.
         case releaseFailed
@@ -118,6 +124,7 @@ enum UploadMachineExploration {
         var lease: [LeaseEvent]
         var other: [OtherEvent]
         var depth: Int
+        var isShared = true
 
         /// One store, which processes and stages content.
         static let processing = Alphabet(
@@ -126,10 +133,13 @@ enum UploadMachineExploration {
                 .arrive, .claim, .claimLate, .claimExclusively, .leave, .worked, .workedLost, .workFailed, .runQueued,
                 .acknowledged, .rowFailed, .synchronizationFailed, .recordAtStop, .endPublishing, .forget,
                 .withdrawQueued,
-            ], depth: 11)
+            ], depth: 11, isShared: false)
         /// Several stores, and the removal of the upload.
         static let removal = Alphabet(
-            lease: [.append, .appendLast, .acknowledge, .queue, .process, .endProcessing, .beginRelease, .beginEnding],
+            lease: [
+                .append, .appendLast, .acknowledge, .queue, .process, .endProcessing, .observe, .beginRelease,
+                .beginEnding,
+            ],
             other: OtherEvent.allCases.filter {
                 ![
                     .claimLate, .leave, .endPublishing, .forget, .handOver, .continueHandOver, .pauseHandOver,
@@ -139,7 +149,8 @@ enum UploadMachineExploration {
         /// The hand-over of the upload to another store.
         static let handOver = Alphabet(
             lease: [
-                .append, .appendLast, .stage, .commitStaged, .acknowledge, .queue, .process, .endProcessing, .release,
+                .append, .appendLast, .stage, .commitStaged, .acknowledge, .queue, .process, .endProcessing, .observe,
+                .release,
             ],
             other: [
                 .arrive, .claim, .claimExclusively, .worked, .workFailed, .runQueued, .acknowledged, .rowFailed,
@@ -166,7 +177,8 @@ enum UploadMachineExploration {
     }
 
     static func explore(_ alphabet: Alphabet, isRecorded: Bool) throws {
-        let start = Self.start(isRecorded: isRecorded)
+        var start = Self.start(isRecorded: isRecorded)
+        start.isShared = alphabet.isShared
         let depth =
             ProcessInfo.processInfo.environment["ONWARD_DEPTH"].flatMap { Int($0) }
             ?? (SeededGenerator.isShort ? alphabet.depth - 1 : alphabet.depth)
@@ -177,7 +189,8 @@ enum UploadMachineExploration {
             var reached: [World] = []
             func visit(_ world: World, _ next: World, _ event: Any, isStale: Bool) throws {
                 var violation = Self.violation(world, next, event as? OtherEvent, isStale)
-                let kept = next.machine.epoch == world.machine.epoch ? next : next.withSmallEpochs
+                var kept = next.machine.epoch == world.machine.epoch ? next : next.withSmallEpochs
+                _ = kept.machine.beginNotification()
                 if seen.insert(kept).inserted {
                     reached.append(kept)
                     if violation == nil, try Self.isStuck(kept) { violation = "a request waits forever" }

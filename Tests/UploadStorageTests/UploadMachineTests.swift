@@ -46,7 +46,7 @@ import Testing
     func failedHandOver() {
         var machine = UploadMachineExploration.start(isRecorded: true).machine
         machine.append(1)
-        guard case .acknowledge(let handOver, _) = machine.beginHandOver(at: 0, until: 1) else {
+        guard case .acknowledge(let handOver) = machine.beginHandOver(at: 0, until: 1) else {
             Issue.record("the hand-over does not begin")
             return
         }
@@ -68,7 +68,7 @@ import Testing
         _ = try machine.beginEnding(as: first)
         machine.drop()
         _ = machine.load(UploadMachineExploration.row(offset: 0), hasBytes: true)
-        _ = machine.takeOver(exclusive: false)
+        machine.takeOver(exclusive: false)
         let reservation = try machine.beginEnding(as: machine.epoch)
         #expect(reservation == .granted(mustAcknowledge: false))
         machine.endingFailed(as: first)

@@ -159,14 +159,10 @@ extension OpenUpload {
     /// Ends the lease after the bytes could not be synchronized.
     func synchronizationFailed(_ error: Errno, duringCallOf failingLease: Int64?) -> StoreError {
         let failure = StoreError.failure(error, during: "synchronize the content of an upload")
-        let (mustNotify, revocation) = update { state in
-            state.blob = nil
-            state.stagedDigests = nil
-            return state.revoking {
-                $0.synchronizationFailed(failure, duringCallOf: failingLease, isAwaited: context.catalog.isShared)
-            }
+        update {
+            $0.machine.synchronizationFailed(
+                failure, duringCallOf: failingLease, isAwaited: context.catalog.isShared)
         }
-        if mustNotify { revocation?() }
         return failure
     }
 }

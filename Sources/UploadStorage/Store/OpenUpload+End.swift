@@ -126,10 +126,6 @@ extension OpenUpload {
             state.row?.phase = phase
             state.row?.expiresAt = expiresAt
             if let upload = state.row?.upload { state.row?.upload = upload.withoutFields }
-            state.stagedDigests = nil
-            state.blob = nil
-            // The final response is known, and nothing can be written any more, so no lease has to be stopped.
-            state.revocation = nil
             return (state.row, state.machine.finish(as: phase), state.publication?.intent.name, state.fence)
         }
         // The catalog does not know that the hold has ended if the response to its transaction was lost.

@@ -7,15 +7,7 @@ extension OpenUpload {
     /// request reads the row again.
     func drop(_ state: inout State) {
         state.machine.drop()
-        forgetRow(&state)
-    }
-
-    /// Forgets what the row controls after the machine has dropped the upload.
-    private func forgetRow(_ state: inout State) {
-        (state.blob, state.publication) = (nil, nil)
-        // The closure must be called without the lock.
-        if let revocation = state.revocation { context.handOver.enqueue(revocation) }
-        state.revocation = nil
+        state.publication = nil
     }
 
     /// The fence of the hold, if the state in memory depends on it; otherwise nil.
@@ -56,17 +48,9 @@ extension OpenUpload {
         let mustClaim = monitor.withLock { $0.machine.needsClaimForHandOver }
         if mustClaim, (try? claim(principal: nil, until: 0) { _ in () }) == nil { return }
         let now = SystemClock.monotonicNanoseconds()
-        let (step, revocation) = update { state -> (UploadMachine.HandOverStart, (@Sendable () -> Void)?) in
-            let lease = state.machine.epoch
-            let step = state.machine.beginHandOver(at: now, until: now + Self.handOverTime)
-            if case .acknowledge(_, mustTruncate: true) = step { state.truncateStaged() }
-            if state.machine.isCurrent(lease) { return (step, nil) }
-            return state.revoking { _ in step }
-        }
-        revocation?()
-        switch step {
+        switch update({ $0.machine.beginHandOver(at: now, until: now + Self.handOverTime) }) {
         case .wait: break
-        case .acknowledge(let handOver, _): complete(handOver, use)
+        case .acknowledge(let handOver): complete(handOver, use)
         case .release(let handOver): release(handOver)
         }
     }
@@ -101,7 +85,7 @@ extension OpenUpload {
     private func release(_ handOver: UploadMachine.HandOver) {
         let fence = update { state -> Int64? in
             guard state.machine.endHandOver(handOver) else { return nil }
-            forgetRow(&state)
+            state.publication = nil
             return state.fence
         }
         // A request that has acquired the upload again meanwhile has another fence.

@@ -8,8 +8,6 @@ extension OpenUpload {
         var reserved: Int64
         /// The event that reports the removal; `nil`: it is not reported.
         var kind: UploadEvent.Kind?
-        /// The closure to call without a lock, before the row is removed.
-        var revocation: (@Sendable () -> Void)?
     }
 
     /// Ends every lease, and removes row and bytes. Returns nil if the target resource still processes the upload at
@@ -25,7 +23,6 @@ extension OpenUpload {
         }
         guard let claimed else { return nil }
         guard let removal = claimed else { return false }
-        removal.revocation?()
         monitor.waitForever { state -> Void? in state.machine.endAcknowledging() ? () : nil }
         let removed: RemovedRows?
         do throws(StoreError) {
@@ -62,11 +59,8 @@ extension OpenUpload {
     }
 
     private func beginRemoval(of row: CatalogRow, as kind: UploadEvent.Kind?, _ state: inout State) -> Removal {
-        let (mustTruncate, revocation) = state.revoking { $0.beginRemoval() }
-        if mustTruncate { state.truncateStaged() }
-        return Removal(
-            row: row, epoch: state.machine.epoch, reserved: state.machine.reserved, kind: kind,
-            revocation: revocation)
+        state.machine.beginRemoval()
+        return Removal(row: row, epoch: state.machine.epoch, reserved: state.machine.reserved, kind: kind)
     }
 
     /// The removal of the row.
@@ -81,7 +75,7 @@ extension OpenUpload {
     /// - Parameter removed: the result of the catalog; nil if it is unknown.
     func endRemoval(_ removal: Removal, _ removed: RemovedRows? = nil) {
         let fence = update { state in
-            (state.row, state.blob) = (nil, nil)
+            state.row = nil
             state.machine.forget()
             return state.fence
         }
@@ -106,7 +100,7 @@ extension OpenUpload {
             guard let row = state.row, let end = state.machine.endWithoutRow(isTransient: isTransient) else {
                 return nil
             }
-            (state.row, state.blob, state.revocation) = (nil, nil, nil)
+            state.row = nil
             return (row, end.reserved, end.removal)
         }
         guard let (row, reserved, epoch) = forgotten else { return }
@@ -130,12 +124,11 @@ extension OpenUpload {
     }
 
     /// Ends the lease after a transaction that publishes the file may have been made. The row contains its outcome.
-    func endAfterUnknownOutcome() {
+    func endAfterUnknownOutcome(as lease: Int64) {
         guard hasDurableRow else { return forget() }
         let fence = update { state in
-            // The error of the caller reports the end of the lease.
-            state.revocation = nil
-            drop(&state)
+            state.machine.drop(duringCallOf: lease)
+            state.publication = nil
             return state.fence
         }
         context.catalog.release(id, fence: fence)

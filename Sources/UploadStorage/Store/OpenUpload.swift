@@ -26,6 +26,8 @@ final class OpenUpload: Sendable {
         var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
     }
 
+    typealias Revocation = @Sendable () -> Void
+
     struct State {
         var machine = UploadMachine()
         /// The row as it was read. Later changes are in `machine`.
@@ -34,8 +36,8 @@ final class OpenUpload: Sendable {
         var fence: Int64 = 1
         var blob: (any Blob)?
         var publication: DecidedPublication?
-        /// The closure to call when the current lease is revoked.
-        var revocation: (@Sendable () -> Void)?
+        /// The closure to call if the machine requires a ``UploadMachine/Notification``.
+        var revocation: Revocation?
         var digests = DigestTracker.none
         var stagedDigests: DigestTracker?
         var pace = WritePace()
@@ -45,20 +47,21 @@ final class OpenUpload: Sendable {
 
         var principal: String { row?.upload.principal ?? "" }
 
-        /// Ends the current lease after `event`.
+        /// Does what the last event of the machine requires.
         /// - Returns: the closure to call without the lock.
-        mutating func revoking<Result>(_ event: (inout UploadMachine) -> Result) -> (Result, (@Sendable () -> Void)?) {
+        mutating func applyEvent() -> Revocation? {
+            if !machine.hasBytes { blob = nil }
+            if !machine.isStaging, stagedDigests != nil {
+                // Staged bytes were dropped. If the truncation fails, these bytes are overwritten later, or removed before
+                // the publication.
+                stagedDigests = nil
+                pace.limit(to: machine.written)
+                mayHaveRemovedBytes = true
+                _ = try? blob?.truncate(to: machine.received)
+            }
+            if machine.notification == .atEnd { return nil }
             defer { revocation = nil }
-            return (event(&machine), revocation)
-        }
-
-        /// Truncates the file after staged bytes were dropped. If that fails, these bytes are overwritten later, or
-        /// removed before the publication.
-        mutating func truncateStaged() {
-            stagedDigests = nil
-            pace.limit(to: machine.written)
-            mayHaveRemovedBytes = true
-            _ = try? blob?.truncate(to: machine.received)
+            return machine.beginNotification() ? revocation : nil
         }
     }
 
@@ -71,22 +74,25 @@ final class OpenUpload: Sendable {
     /// Whether nothing is in progress that changes the row.
     var isIdle: Bool { monitor.withLock { $0.machine.isIdle } }
 
-    /// Changes the state, copies it for readers without the lock, and wakes the waiting threads.
-    func change<Result>(_ body: (inout State) throws(StoreError) -> Result) throws(StoreError) -> Result {
-        defer { monitor.notifyAll() }
-        return try monitor.withLock { (state) throws(StoreError) in
-            defer { mirror(state.machine) }
+    /// Changes the state, wakes the waiting threads, and notifies the holder of a lease that has ended.
+    func update<Result, Failure: Error>(
+        _ body: (inout State) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        var revocation: Revocation?
+        defer {
+            monitor.notifyAll()
+            revocation?()
+        }
+        return try monitor.withLock { (state) throws(Failure) in
+            defer { revocation = applyEvent(&state) }
             return try body(&state)
         }
     }
 
-    /// Does the same as ``change(_:)`` for a `body` that cannot throw.
-    func update<Result>(_ body: (inout State) -> Result) -> Result {
-        defer { monitor.notifyAll() }
-        return monitor.withLock { state in
-            defer { mirror(state.machine) }
-            return body(&state)
-        }
+    /// Applies the last event, and copies the state for readers without the lock.
+    private func applyEvent(_ state: inout State) -> Revocation? {
+        defer { mirror(state.machine) }
+        return state.applyEvent()
     }
 
     func mirror(_ machine: UploadMachine) {
@@ -153,25 +159,14 @@ extension OpenUpload {
         defer { update { $0.machine.leave(ticket) } }
         var nextWakeUp = deadline
         while true {
-            let step = monitor.wait(until: nextWakeUp) { state -> ClaimStep<Result>? in
-                if let principal, state.machine.isLoaded, state.principal != principal {
-                    return .decided(.failure(.notFound))
-                }
-                // The hold may have ended without a notification, for example while the process was stopped.
-                if !isHeld(state) { drop(&state) }
-                switch state.machine.claim(ticket, isLate: SystemClock.monotonicNanoseconds() >= deadline) {
-                case .wait: return nil
-                case .load: return .load
-                case .settle: return .settle
-                case .record(let advance): return .record(Work(advance, state))
-                case .stillProcessing: return .stillProcessing
-                case .granted: break
-                }
-                defer { mirror(state.machine) }
-                do throws(StoreError) { return .decided(.success(try decide(&state))) } catch {
-                    return .decided(.failure(error))
-                }
-            }
+            let (step, revocation) =
+                monitor.wait(until: nextWakeUp) { state -> (ClaimStep<Result>?, Revocation?)? in
+                    let isLate = SystemClock.monotonicNanoseconds() >= deadline
+                    let step = claimStep(of: ticket, principal, isLate: isLate, &state, decide)
+                    let revocation = applyEvent(&state)
+                    return step == nil && revocation == nil ? nil : (step, revocation)
+                } ?? (nil, nil)
+            revocation?()
             switch step {
             case .decided(let result): return try result.get()
             case .load: try load(until: principal == nil ? 0 : max(deadline, context.acquisitionDeadline))
@@ -180,7 +175,28 @@ extension OpenUpload {
             case .stillProcessing: return nil
             case .none:
                 // Another thread loads, settles or synchronizes the upload. Check once a second whether it is ready.
-                nextWakeUp = SystemClock.monotonicNanoseconds() + 1_000_000_000
+                nextWakeUp = max(deadline, SystemClock.monotonicNanoseconds() + 1_000_000_000)
+            }
+        }
+    }
+
+    /// - Returns: nil if the request has to wait.
+    private func claimStep<Result>(
+        of ticket: Int, _ principal: String?, isLate: Bool, _ state: inout State,
+        _ decide: (inout State) throws(StoreError) -> Result
+    ) -> ClaimStep<Result>? {
+        if let principal, state.machine.isLoaded, state.principal != principal { return .decided(.failure(.notFound)) }
+        // The hold may have ended without a notification, for example while the process was stopped.
+        if !isHeld(state) { drop(&state) }
+        switch state.machine.claim(ticket, isLate: isLate) {
+        case .wait: return nil
+        case .load: return .load
+        case .settle: return .settle
+        case .record(let advance): return .record(Work(advance, state))
+        case .stillProcessing: return .stillProcessing
+        case .granted:
+            do throws(StoreError) { return .decided(.success(try decide(&state))) } catch {
+                return .decided(.failure(error))
             }
         }
     }
@@ -293,8 +309,7 @@ extension OpenUpload {
     /// row gets one, because its client may know its URL.
     func supersede(until deadline: Int64) {
         _ = monitor.wait(until: deadline) { state -> Void? in state.machine.isEnding ? nil : () }
-        let (_, revocation) = update { state in state.revoking { $0.revoke() } }
-        revocation?()
+        update { $0.machine.revoke() }
         // If this fails, the upload ends without a row, as after a crash.
         _ = try? recordNow()
     }

@@ -46,11 +46,7 @@ extension UploadLease {
     /// If another request takes the upload over from now on, the closure of ``onRevocation(_:)`` is not called, so that
     /// the caller can still respond. It has to release the lease then.
     package func endProcessing() {
-        let mustAcknowledge = upload.update { state in
-            if state.machine.isCurrent(epoch) { state.revocation = nil }
-            return state.machine.endProcessing(as: epoch)
-        }
-        if mustAcknowledge { _ = try? acknowledge() }
+        if upload.update({ $0.machine.endProcessing(as: epoch) }) { _ = try? acknowledge() }
     }
 
     /// Stores the final response durably and removes the bytes. Can be called before all bytes have arrived.
@@ -131,10 +127,7 @@ extension UploadLease {
             return try publishUnderSomeName(publication)
         } catch {
             // The error reports the end of the lease, so that no revocation is sent.
-            upload.update { state in
-                if state.machine.isDecided { state.revocation = nil }
-                state.machine.leaveDecided()
-            }
+            upload.update { $0.machine.leaveDecided() }
             throw error
         }
     }
@@ -191,7 +184,7 @@ extension UploadLease {
     ///
     /// - Parameter digests: the digests that are calculated while the bytes arrive.
     package func beginStaging(digests: Set<DigestAlgorithm> = []) throws(StoreError) {
-        try upload.change { (state) throws(StoreError) in
+        try upload.update { (state) throws(StoreError) in
             try state.machine.beginStaging(as: epoch)
             state.stagedDigests = DigestTracker(digests, base: state.machine.received)
         }
@@ -199,7 +192,7 @@ extension UploadLease {
 
     /// Counts the staged bytes as received.
     package func commitStaged() throws(StoreError) {
-        try upload.change { (state) throws(StoreError) in
+        try upload.update { (state) throws(StoreError) in
             try state.machine.commitStaged(as: epoch)
             state.stagedDigests = nil
         }
@@ -207,9 +200,7 @@ extension UploadLease {
 
     /// Discards the staged bytes.
     package func discardStaged() {
-        upload.update { state in
-            if state.machine.discardStaged(as: epoch) { state.truncateStaged() }
-        }
+        upload.update { $0.machine.discardStaged(as: epoch) }
     }
 
     /// Returns the digest of the bytes staged so far.

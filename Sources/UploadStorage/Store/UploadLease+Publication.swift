@@ -173,7 +173,7 @@ extension UploadLease {
             return response
         } catch {
             if error.meansOccupied { return nil }
-            upload.endAfterUnknownOutcome()
+            upload.endAfterUnknownOutcome(as: epoch)
             throw error
         }
     }
@@ -197,7 +197,7 @@ extension UploadLease {
     private func keepRowForSweep() {
         let left = upload.update { state -> (row: CatalogRow, surplus: Int64)? in
             guard let row = state.row, let surplus = state.machine.leaveRow() else { return nil }
-            (state.row, state.blob, state.publication, state.revocation) = (nil, nil, nil, nil)
+            (state.row, state.publication) = (nil, nil)
             return (row, surplus)
         }
         guard let (row, surplus) = left else { return }

@@ -58,7 +58,7 @@ package final class UploadLease: Sendable {
     /// of this lease. From now on, other requests do not wait for the end of an exclusive lease.
     package func onRevocation(_ closure: @escaping @Sendable () -> Void) {
         let isCurrent = upload.update { state in
-            guard state.machine.allowTakeOver(of: epoch) else { return false }
+            guard state.machine.observe(epoch) else { return false }
             state.revocation = closure
             return true
         }
@@ -97,9 +97,7 @@ package final class UploadLease: Sendable {
         guard let use = use.withLock({ $0.take() }) else { return }
         defer { withExtendedLifetime(use) {} }
         let step = upload.update { state in
-            // The holder of the lease needs no notification.
-            if state.machine.isCurrent(epoch) { state.revocation = nil }
-            if state.machine.discardStaged(as: epoch) { state.truncateStaged() }
+            state.machine.discardStaged(as: epoch)
             return state.machine.beginRelease(of: epoch)
         }
         switch step {
@@ -219,7 +217,7 @@ extension UploadLease {
             // The row of an upload contains its durable bytes. A plain upload has no row.
             let free = quota - used - (machine.reserved - (upload.isTransient ? 0 : machine.durable))
             if free >= missing {
-                return try upload.change { (state) throws(StoreError) in
+                return try upload.update { (state) throws(StoreError) in
                     let count = min(max(missing, spare), free)
                     try context.ledger.reserve(count, for: principal)
                     state.machine.reserve(count)
@@ -307,7 +305,7 @@ extension UploadLease {
             context.ledger.waitUntilCounted()
             try reserveShared(upTo: { _ in length })
         }
-        try upload.change { (state) throws(StoreError) in
+        try upload.update { (state) throws(StoreError) in
             guard let missing = try state.machine.reservation(forLength: length, as: epoch) else { return }
             if missing > 0 {
                 try context.ledger.reserve(missing, for: state.principal)

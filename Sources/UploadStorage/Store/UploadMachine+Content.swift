@@ -44,19 +44,17 @@ extension UploadMachine {
         if activity == .settling { activity = .processing }
     }
 
-    /// - Returns: whether the caller must truncate the bytes after `received`.
-    mutating func discardStaged(as lease: Int64) -> Bool {
-        guard refusal(of: lease) == nil else { return false }
+    /// The caller truncates the bytes after `received` when staging has ended without ``commitStaged(as:)``.
+    mutating func discardStaged(as lease: Int64) {
+        guard refusal(of: lease) == nil else { return }
         // While the lease is held, no other thread settles the upload.
         if isStaging && activity == .settling { activity = .idle }
-        return dropStaged()
+        dropStaged()
     }
 
-    mutating func dropStaged() -> Bool {
-        guard isStaging else { return false }
+    mutating func dropStaged() {
         isStaging = false
         written = received
-        return true
     }
 
     /// - Returns: the bytes that have to be reserved first; nil if the length is known already.
@@ -171,19 +169,17 @@ extension UploadMachine {
     /// - Parameters:
     ///   - failingLease: the lease whose call throws the error; nil if the acknowledgment ran in the background.
     ///   - isAwaited: whether the holder of the lease looks for the failure, also while its client sends nothing.
-    /// - Returns: whether the holder of the lease has to be notified.
     mutating func synchronizationFailed(
         _ error: StoreError, duringCallOf failingLease: Int64?, isAwaited: Bool
-    ) -> Bool {
+    ) {
         let isReported = isHolderWaiting || isAwaited
         if isReported { failure = Failure(lease: epoch, error: error) }
-        let mustNotify = !isReported && epoch != failingLease
+        if isReported || failingLease == epoch { notification = .none }
         // The holder of the lease may be about to process or verify the last bytes. It checks its lease before that, so
         // the activity can be reset here.
         if activity == .processing && !isDecided || activity == .settling && isStaging { activity = .idle }
         acknowledgment = .idle
         (hasBytes, isStaging, received, written) = (false, false, durable, durable)
         revoke()
-        return mustNotify
     }
 }

@@ -43,10 +43,13 @@ extension UploadMachine {
         if isRecorded { isRowCurrent = false }
     }
 
-    /// Ends the processing without having called the target resource.
+    /// Ends the processing without having called the target resource. The holder is about to respond, so it is not
+    /// notified any more if the lease ends.
     /// - Returns: whether an acknowledgment has to reset the row.
     mutating func endProcessing(as lease: Int64) -> Bool {
-        guard lease == epoch, activity == .processing else { return false }
+        guard lease == epoch else { return false }
+        notification = .none
+        guard activity == .processing else { return false }
         let wasProcessingRecorded = isProcessingRecorded
         isProcessingRecorded = false
         activity = .idle
@@ -85,7 +88,7 @@ extension UploadMachine {
     /// The holder of the lease could not complete a decided publication. The next request completes it.
     mutating func leaveDecided() {
         guard isDecided else { return }
-        activity = .idle
+        (activity, notification) = (.idle, .none)
         revoke()
     }
 
@@ -123,9 +126,11 @@ extension UploadMachine {
     /// - Returns: the number of bytes that were reserved.
     mutating func finish(as phase: UploadRecord.Phase) -> Int64 {
         self.phase = phase
-        _ = dropStaged()
+        dropStaged()
         if case .complete = phase { durable = received }
         (hasBytes, isDecided, isProcessingRecorded, isRowCurrent) = (false, false, false, true)
+        // The final response is known, and nothing can be written any more, so no lease has to be stopped.
+        notification = .none
         endsProcessing = false
         activity = .idle
         return removeReserved()
@@ -134,11 +139,10 @@ extension UploadMachine {
     // MARK: Removal
 
     /// The upload is about to be removed: every lease has ended.
-    /// - Returns: whether the caller must truncate the bytes after `received`.
-    mutating func beginRemoval() -> Bool {
+    mutating func beginRemoval() {
         activity = .settling
-        defer { revoke() }
-        return dropStaged()
+        dropStaged()
+        revoke()
     }
 
     enum Expiry: Hashable {
@@ -187,6 +191,7 @@ extension UploadMachine {
     ///   nil if there is certainly no row; nil if the upload has ended already, or has a row.
     mutating func endWithoutRow(isTransient: Bool) -> (reserved: Int64, removal: Int64?)? {
         guard isLoaded, isUnfinished, isTransient || !isRecorded else { return nil }
+        notification = .none
         defer { revoke() }
         return (forget(), rowExists == .no ? nil : epoch)
     }
@@ -196,6 +201,7 @@ extension UploadMachine {
     mutating func leaveRow() -> Int64? {
         guard isDecided else { return nil }
         let surplus = reserved - received
+        notification = .none
         forget()
         revoke()
         return surplus
@@ -234,7 +240,7 @@ extension UploadMachine {
         /// again.
         case wait
         /// Make the received bytes durable, then end the hand-over.
-        case acknowledge(HandOver, mustTruncate: Bool)
+        case acknowledge(HandOver)
         /// The deadline has passed. End the hand-over.
         case release(HandOver)
     }
@@ -247,13 +253,13 @@ extension UploadMachine {
             if handOver?.hasLease ?? false { handOver = nil }
             return .wait
         }
-        if let handOver, !handOver.hasLease { return .acknowledge(handOver, mustTruncate: false) }
+        if let handOver, !handOver.hasLease { return .acknowledge(handOver) }
         let hasLease = isExclusive || activity == .processing
         if let handOver, hasLease { return now < handOver.deadline ? .wait : .release(handOver) }
-        let mustTruncate = hasLease ? false : takeOver(exclusive: true)
+        if !hasLease { takeOver(exclusive: true) }
         let begun = HandOver(epoch: epoch, hasLease: hasLease, deadline: deadline)
         handOver = begun
-        return hasLease ? .wait : .acknowledge(begun, mustTruncate: mustTruncate)
+        return hasLease ? .wait : .acknowledge(begun)
     }
 
     /// Ends a hand-over whose bytes are durable or cannot become durable, or whose deadline has passed.
@@ -285,7 +291,9 @@ extension UploadMachine {
 
     /// Another store may have changed the row and the bytes, so the row is read again. A thread that is completing or
     /// removing the upload ends the activity itself when the catalog has rejected its change.
-    mutating func drop() {
+    /// - Parameter failingLease: the lease whose call throws an error; nil if there is no such lease.
+    mutating func drop(duringCallOf failingLease: Int64? = nil) {
+        if failingLease == epoch { notification = .none }
         // The holder of the lease verifies staged bytes, or processes the upload, and learns from its next call that the
         // lease has ended. If it is invalidating an upload with staged bytes, the catalog rejects that change.
         if activity == .processing && !isPublishing || activity == .settling && isStaging { activity = .idle }

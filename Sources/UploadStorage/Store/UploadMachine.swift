@@ -38,6 +38,15 @@ struct UploadMachine: Hashable, Sendable {
         case yes
     }
 
+    enum Notification: Hashable {
+        /// The holder of the lease learns the end of the lease from its next call.
+        case none
+        /// The holder has to be notified if others end the lease.
+        case atEnd
+        /// The lease has ended: notify its holder.
+        case due
+    }
+
     struct Failure: Hashable {
         var lease: Int64
         var error: StoreError
@@ -57,6 +66,7 @@ struct UploadMachine: Hashable, Sendable {
     /// Whether the holder of the current lease waits in a call, or has got an error from one. If its bytes cannot be
     /// synchronized, it gets the error from a call, and needs no other notification.
     var isHolderWaiting = false
+    var notification = Notification.none
     /// The lease that a failed synchronization has ended on another thread.
     var failure: Failure?
     /// The hand-over to another store that the current lease, or its end, belongs to.
@@ -248,12 +258,25 @@ extension UploadMachine {
     /// Ends the current lease and raises `epoch`, whose new value belongs to the new lease.
     ///
     /// - Parameter exclusive: whether other requests wait for the end of the new lease.
-    /// - Returns: whether the caller must truncate the bytes after `received`.
-    mutating func takeOver(exclusive: Bool) -> Bool {
-        let mustTruncate = dropStaged()
+    mutating func takeOver(exclusive: Bool) {
+        dropStaged()
         revoke()
         isExclusive = exclusive
-        return mustTruncate
+    }
+
+    /// The holder of the lease asks for a notification if others end the lease, and allows other requests to take the
+    /// lease over.
+    /// - Returns: false if the lease has ended.
+    mutating func observe(_ lease: Int64) -> Bool {
+        if allowTakeOver(of: lease) { notification = .atEnd }
+        return lease == epoch
+    }
+
+    /// - Returns: whether the holder of a lease has to be notified now that the lease has ended.
+    mutating func beginNotification() -> Bool {
+        guard notification == .due else { return false }
+        notification = .none
+        return true
     }
 
     /// Allows other requests to take the lease over.
@@ -268,6 +291,7 @@ extension UploadMachine {
     /// Ends the current lease.
     mutating func revoke() {
         epoch += 1
+        if notification == .atEnd { notification = .due }
         (isExclusive, isHolderWaiting, handOver) = (false, false, nil)
     }
 
@@ -283,6 +307,7 @@ extension UploadMachine {
     /// The holder of the lease does not use it any more. The caller has discarded staged bytes.
     mutating func beginRelease(of lease: Int64) -> Release {
         guard lease == epoch else { return .superseded }
+        notification = .none
         if activity == .processing {
             if isProcessingRecorded { return .completeAsInterrupted }
             activity = .idle

@@ -211,7 +211,7 @@ extension UploadStore {
         _ id: UploadID, principal: String, waitForProcessing wait: Duration, exclusive: Bool = false
     ) throws(StoreError) -> TakeOver {
         enum Claim {
-            case lease(epoch: Int64, UploadRecord, revocation: (@Sendable () -> Void)?)
+            case lease(epoch: Int64, UploadRecord)
             case complete(UploadRecord)
         }
         let use = try registry.use(id)
@@ -228,14 +228,12 @@ extension UploadStore {
             case .complete: return .complete(record)
             case .invalid(let reason): throw .gone(reason: reason)
             case .receiving, .processing:
-                let (mustTruncate, revocation) = state.revoking { $0.takeOver(exclusive: exclusive) }
-                if mustTruncate { state.truncateStaged() }
-                return .lease(epoch: state.machine.epoch, record, revocation: revocation)
+                state.machine.takeOver(exclusive: exclusive)
+                return .lease(epoch: state.machine.epoch, record)
             }
         }
         switch claim {
-        case .lease(let epoch, let record, let revocation):
-            revocation?()
+        case .lease(let epoch, let record):
             let lease = UploadLease(use, epoch: epoch, record: record)
             // If the row was read by an earlier request, another store may have acquired the upload since then.
             if let knownFence, knownFence == upload.heldFence, try !upload.confirmHold(knownFence) {

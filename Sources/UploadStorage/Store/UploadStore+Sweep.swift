@@ -185,7 +185,6 @@ extension UploadStore {
                     if !error.meansChanged { report.failures.append(error) }
                 }
             }
-            for (_, removal) in batch { removal.revocation?() }
             let begun = SystemClock.monotonicNanoseconds()
             let removed = removeTogether(batch, &report)
             if pauseAfterBatch(begunAt: begun) { return }
