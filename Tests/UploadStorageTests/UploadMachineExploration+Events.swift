@@ -71,7 +71,7 @@ extension UploadMachineExploration {
             next.hasRow = true
             next.recorded = max(world.recorded, world.machine.received)
             if !world.hasRow { next.machine.record(offset: world.machine.received) }
-            next.machine.decide()
+            _ = next.machine.decide()
         case .leaveDecided:
             guard lease == world.machine.epoch, isProcessing else { return nil }
             next.machine.leaveDecided()

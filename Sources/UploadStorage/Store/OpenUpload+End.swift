@@ -122,11 +122,11 @@ extension OpenUpload {
     ) {
         if let file { context.fileRecords.remove(file.name) }
         let (row, reserved, decided, fence) = update { state in
-            defer { state.publication = nil }
+            let decided = state.intent?.name
             state.row?.phase = phase
             state.row?.expiresAt = expiresAt
             if let upload = state.row?.upload { state.row?.upload = upload.withoutFields }
-            return (state.row, state.machine.finish(as: phase), state.publication?.intent.name, state.fence)
+            return (state.row, state.machine.finish(as: phase), decided, state.fence)
         }
         // The catalog does not know that the hold has ended if the response to its transaction was lost.
         context.catalog.release(id, fence: fence)
@@ -146,9 +146,8 @@ extension OpenUpload {
             .delete([CatalogChange.Removal(id: id, epoch: machine.epoch)]), of: id
         ) { $0 == nil }
         let decided = update { state in
-            defer { state.publication = nil }
-            state.machine.clearRecord()
-            return state.publication?.intent.name
+            defer { state.machine.clearRecord() }
+            return state.intent?.name
         }
         if let decided { context.pathLocks.clearUnsettled(decided, id) }
     }
@@ -181,14 +180,14 @@ extension OpenUpload {
     /// Completes an interrupted publication or processing of the upload.
     func settle() throws(StoreError) {
         do throws(StoreError) {
-            let (row, publication) = monitor.withLock { ($0.row, $0.publication) }
+            let (row, intent) = monitor.withLock { ($0.row, $0.intent) }
             guard let row else { throw .notFound }
-            if let publication, let area = context.publishingArea {
-                try context.pathLocks.withLock(publication.intent.name) { () throws(StoreError) in
+            if let intent, let area = context.publishingArea {
+                try context.pathLocks.withLock(intent.name) { () throws(StoreError) in
                     if context.failedPublications.contains(id) {
-                        try withdraw(publication.intent, row, in: area)
+                        try withdraw(intent, row, in: area)
                     } else {
-                        try settle(publication, of: row, in: area)
+                        try settle(intent, of: row, in: area)
                     }
                 }
             } else {
@@ -205,13 +204,13 @@ extension OpenUpload {
     }
 
     private func settle(
-        _ publication: DecidedPublication, of row: CatalogRow, in area: any PublishingBlobArea
+        _ intent: PublicationIntent, of row: CatalogRow, in area: any PublishingBlobArea
     ) throws(StoreError) {
-        let intent = publication.intent
+        let validated = monitor.withLock { $0.validated } ?? context.configuration.validated
         switch try context.place(intent, from: row.blob, nil, in: area) {
         case .published(let attributes, let oldNameRemains):
             try finish(
-                with: publication.validated(intent.response, attributes),
+                with: validated(intent.response, attributes),
                 publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
                 oldNameRemains: oldNameRemains)
         case .occupied:

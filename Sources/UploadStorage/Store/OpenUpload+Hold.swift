@@ -3,13 +3,6 @@ import SystemCalls
 // If several stores share a catalog, one of them at a time holds an upload: see ``UploadCatalog/acquire(_:until:)``. Safety
 // does not depend on these methods, because the catalog rejects changes by a store that is not the holder.
 extension OpenUpload {
-    /// Ends the current lease, and forgets the row and the bytes, because another store may have changed them. The next
-    /// request reads the row again.
-    func drop(_ state: inout State) {
-        state.machine.drop()
-        state.publication = nil
-    }
-
     /// The fence of the hold, if the state in memory depends on it; otherwise nil.
     var heldFence: Int64? { monitor.withLock { dependsOnHold($0.machine) ? $0.fence : nil } }
 
@@ -18,12 +11,12 @@ extension OpenUpload {
     /// - Returns: false if another store has; then the next request reads the row again.
     func confirmHold(_ fence: Int64) throws(StoreError) -> Bool {
         if try context.catalog.isCurrent(fence, of: id) { return true }
-        update { state in if state.machine.isLoaded, state.fence == fence { drop(&state) } }
+        update { state in if state.machine.isLoaded, state.fence == fence { state.machine.drop() } }
         return false
     }
 
     /// Called after the hold has ended without a release.
-    func holdWasLost() { update { state in if !isHeld(state) { drop(&state) } } }
+    func holdWasLost() { update { state in if !isHeld(state) { state.machine.drop() } } }
 
     /// Ends the hold at the end of the use.
     func releaseHold() {
@@ -83,11 +76,7 @@ extension OpenUpload {
     }
 
     private func release(_ handOver: UploadMachine.HandOver) {
-        let fence = update { state -> Int64? in
-            guard state.machine.endHandOver(handOver) else { return nil }
-            state.publication = nil
-            return state.fence
-        }
+        let fence = update { $0.machine.endHandOver(handOver) ? $0.fence : nil }
         // A request that has acquired the upload again meanwhile has another fence.
         if let fence { context.catalog.release(id, fence: fence) }
     }

@@ -128,7 +128,6 @@ extension OpenUpload {
         guard hasDurableRow else { return forget() }
         let fence = update { state in
             state.machine.drop(duringCallOf: lease)
-            state.publication = nil
             return state.fence
         }
         context.catalog.release(id, fence: fence)

@@ -20,22 +20,17 @@ final class OpenUpload: Sendable {
     let receivedMirror = Atomic<Int64>(0)
     let durableMirror = Atomic<Int64>(0)
 
-    /// A publication that was decided and is not complete.
-    struct DecidedPublication {
-        var intent: PublicationIntent
-        var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
-    }
-
     typealias Revocation = @Sendable () -> Void
 
     struct State {
         var machine = UploadMachine()
-        /// The row as it was read. Later changes are in `machine`.
+        /// The row as it was read, with the last publication that was decided. Other later changes are in `machine`.
         var row: CatalogRow?
         /// The fence of the hold with which the row was read or created.
         var fence: Int64 = 1
         var blob: (any Blob)?
-        var publication: DecidedPublication?
+        /// The ``Publication/validated`` of the publication that was decided; nil if recovery completes it.
+        var validated: (@Sendable (Response, PublishedFile.Attributes) -> Response)?
         /// The closure to call if the machine requires a ``UploadMachine/Notification``.
         var revocation: Revocation?
         var digests = DigestTracker.none
@@ -46,6 +41,9 @@ final class OpenUpload: Sendable {
         var mayHaveRemovedBytes = false
 
         var principal: String { row?.upload.principal ?? "" }
+
+        /// The publication that was decided and is not complete.
+        var intent: PublicationIntent? { machine.isDecided ? row?.intent : nil }
 
         /// Does what the last event of the machine requires.
         /// - Returns: the closure to call without the lock.
@@ -187,7 +185,7 @@ extension OpenUpload {
     ) -> ClaimStep<Result>? {
         if let principal, state.machine.isLoaded, state.principal != principal { return .decided(.failure(.notFound)) }
         // The hold may have ended without a notification, for example while the process was stopped.
-        if !isHeld(state) { drop(&state) }
+        if !isHeld(state) { state.machine.drop() }
         switch state.machine.claim(ticket, isLate: isLate) {
         case .wait: return nil
         case .load: return .load
@@ -244,9 +242,7 @@ extension OpenUpload {
         state.row = row
         state.fence = fence
         state.blob = blob
-        state.publication = row.intent.map {
-            DecidedPublication(intent: $0, validated: context.configuration.validated)
-        }
+        state.validated = nil
         state.digests =
             row.upload.digests.isEmpty
             ? .none : DigestTracker(row.upload.digests, states: row.digestStates, limit: row.offset)

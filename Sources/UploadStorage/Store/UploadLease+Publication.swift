@@ -185,9 +185,11 @@ extension UploadLease {
         let id = upload.id
         try upload.commit(.recordIntent(id, epoch: epoch, intent)) { $0?.intent == intent }
         let last = upload.update { state in
-            defer { state.publication = OpenUpload.DecidedPublication(intent: intent, validated: validated) }
-            state.machine.decide()
-            return state.publication?.intent.name
+            defer {
+                state.row?.intent = intent
+                state.validated = validated
+            }
+            return state.machine.decide() ? state.row?.intent?.name : nil
         }
         if let last { context.pathLocks.clearUnsettled(last, id) }
         context.pathLocks.setUnsettled(intent.name, id)
@@ -197,7 +199,7 @@ extension UploadLease {
     private func keepRowForSweep() {
         let left = upload.update { state -> (row: CatalogRow, surplus: Int64)? in
             guard let row = state.row, let surplus = state.machine.leaveRow() else { return nil }
-            (state.row, state.publication) = (nil, nil)
+            state.row = nil
             return (row, surplus)
         }
         guard let (row, surplus) = left else { return }

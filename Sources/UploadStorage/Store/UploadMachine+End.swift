@@ -71,7 +71,11 @@ extension UploadMachine {
     }
 
     /// A publication is durably decided: it will be carried out or refused, also after a crash.
-    mutating func decide() { isDecided = true }
+    /// - Returns: whether another publication was decided before, which this one replaces.
+    mutating func decide() -> Bool {
+        defer { isDecided = true }
+        return isDecided
+    }
 
     /// The upload has a row from now on, which records this offset durably.
     mutating func record(offset: Int64) {
