@@ -7,12 +7,12 @@ extension UploadMachineExploration {
     /// The state after an event; nil if the event is impossible in this state or is refused.
     static func next(_ world: World, _ event: LeaseEvent, as lease: Int64) throws -> World? {
         var next = world
-        let isProcessing = world.machine.activity == .processing
+        let isProcessing = world.machine.isProcessing
         // The store acknowledges all bytes before the target resource processes the upload.
         let isDurable =
             world.machine.durable == world.machine.received && world.machine.isRowCurrent && world.advance == nil
         // The thread of a lease that publishes does nothing else with the lease.
-        if world.machine.isPublishing, lease == world.machine.processor,
+        if world.machine.activity == .publishing, lease == world.machine.processor,
             ![.decide, .leaveDecided, .complete, .invalidate].contains(event)
         {
             return nil
@@ -60,14 +60,16 @@ extension UploadMachineExploration {
         case .processingFailed: next.machine.processingFailed(as: lease)
         case .endProcessing: _ = next.machine.endProcessing(as: lease)
         case .publish:
-            guard !world.machine.isStaging, !world.machine.isPublishing, isProcessing,
+            guard !world.machine.isStaging, world.machine.activity != .publishing, isProcessing,
                 case .granted(let mustAcknowledge) = try next.machine.beginPublishing(as: lease)
             else { return nil }
             next.mustAcknowledge = mustAcknowledge
         case .decide:
             try world.machine.require(lease)
             // The decision creates the row if there is none, after the bytes were synchronized.
-            guard isProcessing, world.machine.isPublishing, isDurable || !world.mustAcknowledge else { return nil }
+            guard isProcessing, world.machine.activity == .publishing, isDurable || !world.mustAcknowledge else {
+                return nil
+            }
             next.hasRow = true
             next.recorded = max(world.recorded, world.machine.received)
             if !world.hasRow { next.machine.record(offset: world.machine.received) }
@@ -204,7 +206,7 @@ extension UploadMachineExploration {
             next.mustAcknowledge = true
         case .forget:
             // A publication without a row has failed.
-            guard world.machine.isPublishing, !world.hasRow else { return nil }
+            guard world.machine.activity == .publishing, !world.hasRow else { return nil }
             _ = next.machine.endWithoutRow(isTransient: false)
         case .withdrawQueued:
             next.machine.withdrawQueuedAcknowledgment()

@@ -23,7 +23,9 @@ extension UploadMachineExploration {
         if machine.isLoaded && machine.isRecorded != next.hasRow {
             return "the machine does not know whether there is a row"
         }
-        if machine.isPublishing && !machine.isRecorded && next.advance != nil { return "two threads create the row" }
+        if machine.activity == .publishing && !machine.isRecorded && next.advance != nil {
+            return "two threads create the row"
+        }
         if next.recorded > world.recorded && world.isHeld && last.isUnfinished && last.written < next.recorded {
             return "the row counts bytes that were truncated"
         }
@@ -112,8 +114,8 @@ extension UploadMachineExploration {
     private static func isBeingCompleted(_ machine: UploadMachine) -> Bool {
         switch machine.activity {
         case .idle: false
-        case .processing: machine.acknowledgment != .running
-        case .loading, .settling: true
+        case .processing, .publishing: machine.acknowledgment != .running
+        case .loading, .settling, .ending: true
         }
     }
 
@@ -143,7 +145,7 @@ extension UploadMachineExploration {
         if world.work != nil { world = next(world, .worked) ?? next(world, .workFailed) ?? world }
         if world.ending != nil { world = next(world, .ended) ?? next(world, .endingFailed) ?? world }
         if world.removal == .begun { world = next(world, .removed) ?? next(world, .removalFailed) ?? world }
-        if world.machine.isPublishing { world.machine.endPublishing() }
+        if world.machine.activity == .publishing { world.machine.endPublishing() }
         if world.releasing != nil { world = next(world, .endRelease) ?? world }
         for _ in 0..<3 where world.handOver != nil {
             world = next(world, .continueHandOver) ?? next(world, .pauseHandOver) ?? world
@@ -152,7 +154,7 @@ extension UploadMachineExploration {
         }
         let lease = world.machine.epoch
         if world.leases.contains(lease) {
-            if world.machine.activity == .processing, world.machine.isDecided {
+            if world.machine.isProcessing, world.machine.isDecided {
                 _ = world.machine.finish(as: .invalid(reason: "interrupted"))
             }
             world = try next(world, .release, as: lease) ?? world

@@ -100,8 +100,6 @@ final class OpenUpload: Sendable {
     }
 
     /// The upload as clients see it; nil before it was loaded or after it was removed.
-    var record: UploadRecord? { monitor.withLock { record($0) } }
-
     func record(_ state: State) -> UploadRecord? {
         guard state.machine.isLoaded, var record = state.row?.record else { return nil }
         record.offset = state.machine.durable
@@ -304,7 +302,9 @@ extension OpenUpload {
     /// Waits for the end of the processing, at most until `deadline`, and then ends every lease. An upload that has no
     /// row gets one, because its client may know its URL.
     func supersede(until deadline: Int64) {
-        _ = monitor.wait(until: deadline) { state -> Void? in state.machine.isEnding ? nil : () }
+        _ = monitor.wait(until: deadline) { state -> Void? in
+            state.machine.isProcessing || state.machine.isSettling ? nil : ()
+        }
         update { $0.machine.revoke() }
         // If this fails, the upload ends without a row, as after a crash.
         _ = try? recordNow()

@@ -48,7 +48,7 @@ extension UploadMachine {
     mutating func discardStaged(as lease: Int64) {
         guard refusal(of: lease) == nil else { return }
         // While the lease is held, no other thread settles the upload.
-        if isStaging && activity == .settling { activity = .idle }
+        if isStaging && isSettling { activity = .idle }
         dropStaged()
     }
 
@@ -86,7 +86,7 @@ extension UploadMachine {
     /// Begins an acknowledgment that creates the row, without a lease.
     /// - Returns: nil if the upload has a row or has ended, or if another thread is about to create the row.
     mutating func beginRecording() -> Advance? {
-        guard !isRecorded, hasBytes, isUnfinished, !isPublishing, acknowledgment != .running,
+        guard !isRecorded, hasBytes, isUnfinished, acknowledgment != .running,
             activity == .idle || activity == .processing
         else { return nil }
         acknowledgment = .running
@@ -177,7 +177,7 @@ extension UploadMachine {
         if isReported || failingLease == epoch { notification = .none }
         // The holder of the lease may be about to process or verify the last bytes. It checks its lease before that, so
         // the activity can be reset here.
-        if activity == .processing && !isDecided || activity == .settling && isStaging { activity = .idle }
+        if isProcessing && !isDecided || isSettling && isStaging { activity = .idle }
         acknowledgment = .idle
         (hasBytes, isStaging, received, written) = (false, false, durable, durable)
         revoke()

@@ -27,7 +27,7 @@ extension UploadMachine {
     /// The target resource has not processed the upload. A later request can call it.
     /// - Returns: whether an acknowledgment has to reset the row.
     mutating func unmark(as lease: Int64) -> Bool {
-        guard lease == epoch, activity == .processing, isProcessingRecorded else { return false }
+        guard isProcessing(as: lease), isProcessingRecorded else { return false }
         isProcessingRecorded = false
         isRowCurrent = false
         return true
@@ -59,15 +59,13 @@ extension UploadMachine {
 
     /// Reserves the row for a publication: from now on only the publication changes it.
     mutating func beginPublishing(as lease: Int64) throws(StoreError) -> Reservation {
-        guard try enter(.processing, as: lease) else { return .wait }
-        isPublishing = true
+        guard try enter(.publishing, as: lease) else { return .wait }
         return .granted(mustAcknowledge: isRecorded)
     }
 
     mutating func endPublishing() {
-        isPublishing = false
-        // The upload was dropped meanwhile.
-        if !isLoaded, activity == .processing { activity = .idle }
+        // The upload may have been dropped meanwhile.
+        if activity == .publishing { activity = isLoaded ? .processing : .idle }
     }
 
     /// A publication is durably decided: it will be carried out or refused, also after a crash.
@@ -99,7 +97,7 @@ extension UploadMachine {
     /// - Returns: false if the holder has to wait.
     mutating func enter(_ activity: Activity, as lease: Int64) throws(StoreError) -> Bool {
         try require(lease)
-        let isFree = self.activity == .idle || self.activity == .processing
+        let isFree = self.activity == .idle || isProcessing
         isHolderWaiting = !isFree || acknowledgment == .running
         if isHolderWaiting { return false }
         acknowledgment = .idle
@@ -112,18 +110,14 @@ extension UploadMachine {
 
     /// Reserves the upload for its end: its final response, or the reason for which it is invalid, becomes durable.
     mutating func beginEnding(as lease: Int64) throws(StoreError) -> Reservation {
-        let isProcessing = activity == .processing
-        guard try enter(.settling, as: lease) else { return .wait }
-        endsProcessing = isProcessing
-        return .granted(mustAcknowledge: false)
+        try enter(isProcessing ? .ending : .settling, as: lease) ? .granted(mustAcknowledge: false) : .wait
     }
 
     /// The end of the upload could not be made durable. If the target resource has run, the holder of the lease can try
     /// again to store its response. After the end of the lease nothing else would end the processing.
     mutating func endingFailed(as lease: Int64) {
-        guard activity == .settling, processor == lease else { return }
-        activity = endsProcessing && lease == epoch ? .processing : .idle
-        endsProcessing = false
+        guard isSettling, processor == lease else { return }
+        activity = activity == .ending && lease == epoch ? .processing : .idle
     }
 
     /// The upload has ended, durably. Operations of its lease then throw `completed` or `gone`.
@@ -135,7 +129,6 @@ extension UploadMachine {
         (hasBytes, isDecided, isProcessingRecorded, isRowCurrent) = (false, false, false, true)
         // The final response is known, and nothing can be written any more, so no lease has to be stopped.
         notification = .none
-        endsProcessing = false
         activity = .idle
         return removeReserved()
     }
@@ -222,7 +215,7 @@ extension UploadMachine {
     var needsClaimForHandOver: Bool { isIdle && (!isLoaded || needsSettling) }
 
     /// Whether the last bytes are being made durable, and the target resource has not begun to process them.
-    private var isAwaitingTarget: Bool { activity == .processing && acknowledgment == .running && isRecorded }
+    private var isAwaitingTarget: Bool { isProcessing && acknowledgment == .running && isRecorded }
 
     /// Whether no thread completes, removes or loads the upload.
     private var canHandOver: Bool {
@@ -258,7 +251,7 @@ extension UploadMachine {
             return .wait
         }
         if let handOver, !handOver.hasLease { return .acknowledge(handOver) }
-        let hasLease = isExclusive || activity == .processing
+        let hasLease = isExclusive || isProcessing
         if let handOver, hasLease { return now < handOver.deadline ? .wait : .release(handOver) }
         if !hasLease { takeOver(exclusive: true) }
         let begun = HandOver(epoch: epoch, hasLease: hasLease, deadline: deadline)
@@ -300,7 +293,7 @@ extension UploadMachine {
         if failingLease == epoch { notification = .none }
         // The holder of the lease verifies staged bytes, or processes the upload, and learns from its next call that the
         // lease has ended. If it is invalidating an upload with staged bytes, the catalog rejects that change.
-        if activity == .processing && !isPublishing || activity == .settling && isStaging { activity = .idle }
+        if activity == .processing || isSettling && isStaging { activity = .idle }
         (isLoaded, hasBytes, isDecided, isStaging, isProcessingRecorded) = (false, false, false, false, false)
         (written, received) = (durable, durable)
         revoke()

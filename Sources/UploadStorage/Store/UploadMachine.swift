@@ -20,8 +20,12 @@ struct UploadMachine: Hashable, Sendable {
         case loading
         /// All content is received, and the target resource processes it. The upload cannot be taken over.
         case processing
+        /// The same, and the bytes are being published, so that the publication alone changes the row.
+        case publishing
         /// The upload is completed, invalidated or removed, or staged content is verified.
         case settling
+        /// The upload is completed or invalidated after the target resource has processed it.
+        case ending
     }
 
     enum Acknowledgment: Hashable {
@@ -55,10 +59,6 @@ struct UploadMachine: Hashable, Sendable {
     var activity = Activity.idle
     /// The lease that has begun the processing or the end of the upload.
     var processor: Int64 = 0
-    /// Whether the target resource has processed the upload when its end began.
-    var endsProcessing = false
-    /// Whether the bytes are being published, so that the publication alone changes the row.
-    var isPublishing = false
     var acknowledgment = Acknowledgment.idle
     var epoch: Int64 = 0
     /// Whether others wait for the end of the current lease instead of taking the upload over.
@@ -143,10 +143,12 @@ struct UploadMachine: Hashable, Sendable {
     /// Whether nothing is in progress that changes the row.
     var isIdle: Bool { activity == .idle && acknowledgment != .running }
 
-    /// Whether a thread completes or removes the upload, or its target resource processes it.
-    var isEnding: Bool { activity == .processing || activity == .settling }
+    var isProcessing: Bool { activity == .processing || activity == .publishing }
 
-    func isProcessing(as lease: Int64) -> Bool { lease == epoch && activity == .processing }
+    /// Whether a thread completes or removes the upload, or verifies staged content.
+    var isSettling: Bool { activity == .settling || activity == .ending }
+
+    func isProcessing(as lease: Int64) -> Bool { lease == epoch && isProcessing }
 
     /// Whether a publication or a processing was interrupted. The next request has to finish it.
     var needsSettling: Bool { isDecided || isProcessingRecorded || phase == .processing }
@@ -155,7 +157,7 @@ struct UploadMachine: Hashable, Sendable {
 
     /// The phase as clients see it.
     var visiblePhase: UploadRecord.Phase {
-        phase == .receiving && (activity == .processing || needsSettling) ? .processing : phase
+        phase == .receiving && (isProcessing || needsSettling) ? .processing : phase
     }
 
     // MARK: Creation and loading
@@ -234,7 +236,7 @@ extension UploadMachine {
 
     /// - Parameter isLate: whether the time to wait for a target resource has passed.
     mutating func claim(_ ticket: Int, isLate: Bool) -> Claim {
-        if activity == .processing, isLate {
+        if isProcessing, isLate {
             // Returned only after all received bytes are durable, because the caller reports `durable` as the offset.
             if isRecorded, durable >= received {
                 leave(ticket)
@@ -308,7 +310,7 @@ extension UploadMachine {
     mutating func beginRelease(of lease: Int64) -> Release {
         guard lease == epoch else { return .superseded }
         notification = .none
-        if activity == .processing {
+        if isProcessing {
             if isProcessingRecorded { return .completeAsInterrupted }
             activity = .idle
         }
@@ -317,7 +319,7 @@ extension UploadMachine {
 
     /// If the interruption of the processing could not be recorded, the next request does that.
     mutating func endRelease(of lease: Int64) {
-        if activity == .processing, processor == lease { activity = .idle }
+        if isProcessing, processor == lease { activity = .idle }
         if lease == epoch { revoke() }
     }
 }
