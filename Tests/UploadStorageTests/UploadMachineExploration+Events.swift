@@ -22,6 +22,7 @@ extension UploadMachineExploration {
         switch event {
         case .append, .appendLast:
             guard try next.machine.end(ofAppending: 1, as: lease) <= 2 else { return nil }
+            next.waitingHolder = nil
             next.machine.append(1)
             if event == .appendLast {
                 next.machine.endContent()
@@ -37,17 +38,23 @@ extension UploadMachineExploration {
         case .acknowledge:
             var goal: Int64?
             switch try next.machine.acknowledge(&goal, as: lease) {
-            case .wait: break
+            case .wait: next.waitingHolder = lease
             case .done(let offset):
+                next.waitingHolder = nil
                 next.reported = max(next.reported, offset)
                 next.isReported = true
-            case .run(let advance): (next.advance, next.caller) = (advance, lease)
+            case .run(let advance):
+                (next.advance, next.waitingHolder) = (advance, nil)
+                if world.machine.notification == .atEnd { next.caller = lease }
             }
         case .queue: if !next.machine.queueAcknowledgment(as: lease) { return nil }
         case .process:
             let reservation = try next.machine.beginProcessing(as: lease, marksDurably: true)
-            guard case .granted(let mustAcknowledge) = reservation else { return nil }
-            next.mustAcknowledge = mustAcknowledge
+            guard case .granted(let mustAcknowledge) = reservation else {
+                next.waitingHolder = lease
+                break
+            }
+            (next.mustAcknowledge, next.waitingHolder) = (mustAcknowledge, nil)
         case .mark:
             try world.machine.require(lease)
             guard isProcessing, isDurable || !world.mustAcknowledge else { return nil }
@@ -75,8 +82,8 @@ extension UploadMachineExploration {
             if !world.hasRow { next.machine.record(offset: world.machine.received) }
             _ = next.machine.decide()
         case .leaveDecided:
-            guard lease == world.machine.epoch, isProcessing else { return nil }
-            next.machine.leaveDecided()
+            guard isProcessing else { return nil }
+            next.machine.leaveDecided(as: lease)
         case .complete, .invalidate:
             next.hasRow = true
             next.machine.record(offset: 0)
@@ -84,12 +91,18 @@ extension UploadMachineExploration {
             _ = next.machine.finish(
                 as: event == .complete ? .complete(Response(status: 201)) : .invalid(reason: "no"))
         case .beginEnding:
-            if try world.ending != nil || next.machine.beginEnding(as: lease) == .wait { return nil }
+            if world.ending != nil { return nil }
+            if try next.machine.beginEnding(as: lease) == .wait {
+                next.waitingHolder = lease
+                break
+            }
+            next.waitingHolder = nil
             (next.ending, next.endsProcessing) = (lease, isProcessing)
         case .observe: if !next.machine.observe(lease) { return nil }
         case .appendFailed:
             _ = try next.machine.end(ofAppending: 1, as: lease)
             next.machine.appendingStopped()
+            next.waitingHolder = lease
         case .release, .releaseFailed, .beginRelease:
             // A thread that completes or publishes the upload reports the result before it releases the lease.
             if lease == world.ending || lease == world.machine.epoch && isProcessing && world.machine.isDecided {
@@ -120,12 +133,22 @@ extension UploadMachineExploration {
         var next = world
         switch event {
         case .arrive:
-            guard world.machine.waiting.isEmpty else { return nil }
+            guard world.arrived.isEmpty else { return nil }
             next.machine.enqueue(ticket)
-        case .leave: next.machine.leave(ticket)
-        case .claim, .claimLate, .claimExclusively, .remove:
-            guard !world.machine.waiting.isEmpty, world.work == nil else { return nil }
-            switch next.machine.claim(ticket, isLate: event == .claimLate) {
+            next.arrived = [ticket]
+        case .arriveSecond:
+            guard world.arrived.count == 1 else { return nil }
+            next.machine.enqueue(secondTicket)
+            next.arrived.append(secondTicket)
+        case .leave:
+            if world.work != nil { return nil }
+            next.machine.leave(ticket)
+        case .leaveSecond: next.machine.leave(secondTicket)
+        case .claim, .claimSecond, .claimLate, .claimExclusively, .remove:
+            guard let claiming = claimingTicket(world, event), claiming != ticket || world.work == nil else {
+                return nil
+            }
+            switch next.machine.claim(claiming, isLate: event == .claimLate) {
             case .wait: break
             case .stillProcessing:
                 next.reported = max(world.reported, world.machine.durable)
@@ -193,6 +216,7 @@ extension UploadMachineExploration {
             (next.advance, next.caller, next.hasCommitted) = (nil, nil, false)
             next.handOver?.hasFailed = true
             if event == .rowFailed {
+                if !world.machine.isRecorded { next.machine.recordingFailed() }
                 next.machine.acknowledgmentFailed()
             } else {
                 next.machine.synchronizationFailed(
@@ -227,12 +251,14 @@ extension UploadMachineExploration {
             next.leases.removeAll { $0 == lease }
             next.machine.endRelease(of: lease)
         case .committed:
-            guard let advance = world.advance, world.isHeld, world.hasRow, !world.hasCommitted else { return nil }
-            next.hasCommitted = true
+            guard let advance = world.advance, world.isHeld, !world.hasCommitted else { return nil }
+            (next.hasCommitted, next.hasRow) = (true, true)
             next.recorded = max(world.recorded, advance.offset)
         case .lost:
             // The store notices it only if the upload is loaded.
-            guard world.hasRow, world.isHeld, world.machine.isLoaded, world.machine.isUnfinished else { return nil }
+            guard world.machine.isRecorded, world.hasRow, world.isHeld, world.machine.isLoaded,
+                world.machine.isUnfinished
+            else { return nil }
             next.isHeld = false
             next.machine.drop()
         case .otherAdvances:
@@ -241,6 +267,11 @@ extension UploadMachineExploration {
         case .otherRemoves:
             guard !world.isHeld, world.hasRow else { return nil }
             (next.hasRow, next.isReported, next.reported) = (false, false, 0)
+        case .endUse:
+            guard world.leases.isEmpty, world.arrived.isEmpty, world.work == nil, world.removal == .none,
+                world.machine.acknowledgment == .idle, let end = next.machine.endWithoutRow(isTransient: false)
+            else { return nil }
+            if end.removal != nil { next.hasRow = false }
         case .expire, .expireEarly:
             guard world.work == nil, world.removal == .none else { return nil }
             let hasExpired = event == .expire
@@ -287,6 +318,7 @@ extension UploadMachineExploration {
             next.handOver?.hasPaused = true
             _ = next.machine.allowTakeOver(of: handOver.event.epoch)
         }
+        next.renumberTickets()
         return next == world ? nil : next
     }
 }

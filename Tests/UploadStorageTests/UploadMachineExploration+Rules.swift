@@ -7,7 +7,7 @@ extension UploadMachineExploration {
         let (last, machine) = (world.machine, next.machine)
         if isStale { return "a lease that has ended changes the state" }
         if let violation = violationOfEnd(world, next) ?? violationOfHandOver(world, next, event)
-            ?? violationOfNotification(world, next, event)
+            ?? violationOfNotification(world, next, event) ?? violationOfQueue(world, next, event)
         {
             return violation
         }
@@ -20,7 +20,8 @@ extension UploadMachineExploration {
             return "an offset is reported that the row does not have"
         }
         if next.isReported && !next.hasRow { return "an offset is reported for an upload without a row" }
-        if machine.isLoaded && machine.isRecorded != next.hasRow {
+        if machine.isLoaded && machine.isRecorded != next.hasRow && machine.rowExists != .unknown && !next.hasCommitted
+        {
             return "the machine does not know whether there is a row"
         }
         if machine.activity == .publishing && !machine.isRecorded && next.advance != nil {
@@ -102,11 +103,34 @@ extension UploadMachineExploration {
         let isReported =
             switch event {
             case nil, .forget, .endRelease: true
-            case .synchronizationFailed: world.caller == lease || next.machine.failure(of: lease) != nil
+            case .synchronizationFailed: world.caller == lease || world.isShared || world.waitingHolder == lease
             default: false
             }
         if isReported, isNotified { return "a holder is notified although its call reports the end of its lease" }
         if !isReported, !isNotified { return "the holder of a lease that others have ended is not notified" }
+        return nil
+    }
+
+    /// Requests are served in the order in which they came. They do not wait for a request that only sends, which ends.
+    static func violationOfQueue(_ world: World, _ next: World, _ event: OtherEvent?) -> String? {
+        if event == .endUse, next.hasRow { return "the row of an upload that has ended without one remains" }
+        guard let event, let ticket = claimingTicket(world, event) else { return nil }
+        let last = world.machine
+        var machine = last
+        let (claim, isFirst) = (machine.claim(ticket, isLate: event == .claimLate), ticket == world.arrived.first)
+        switch claim {
+        case .granted, .load, .settle: if !isFirst { return "a later request is served first" }
+        case .wait:
+            if isFirst, last.activity == .idle, !last.isExclusive, !last.needsLoading, !last.needsSettling {
+                return "a request waits for the end of one that only sends"
+            }
+        case .stillProcessing, .record: break
+        }
+        guard claim == .granted || claim == .stillProcessing else { return nil }
+        if machine.waiting.contains(ticket) { return "a request that was served remains in the queue" }
+        if claim == .granted, last.isUnfinished, next.machine.isCurrent(last.epoch) {
+            return "a newer request does not end the one that sends"
+        }
         return nil
     }
 
@@ -160,8 +184,9 @@ extension UploadMachineExploration {
             world = try next(world, .release, as: lease) ?? world
         }
         if preventsHandOver(world.machine) { return true }
-        world.machine.leave(ticket)
+        for ticket in world.machine.waiting { world.machine.leave(ticket) }
         world.machine.enqueue(ticket)
+        world.arrived = [ticket]
         for _ in 0..<3 {
             switch world.machine.claim(ticket, isLate: false) {
             case .granted: return preventsHandOver(world.machine)

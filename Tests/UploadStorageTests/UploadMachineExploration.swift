@@ -6,8 +6,8 @@ import Testing
 
 @testable import UploadStorage
 
-/// Explores every sequence of events up to a length, for an upload of at most two bytes, two leases and one waiting
-/// request. Each operation that the machine requests succeeds or fails at every time at which a thread may report it.
+/// Explores every sequence of events up to a length, for an upload of at most two bytes, two leases and two waiting
+/// requests. Each operation that the machine requests succeeds or fails at every time at which a thread may report it.
 /// Hand-over to another store, completion in steps, removal and expiry are explored apart from processing and staging.
 enum UploadMachineExploration {
     /// The state of the machine, of the threads and of the disk.
@@ -17,7 +17,7 @@ enum UploadMachineExploration {
         var leases: [Int64] = []
         /// The acknowledgment that a thread is making.
         var advance: UploadMachine.Advance?
-        /// The lease whose call makes the acknowledgment; nil if another thread makes it.
+        /// The lease whose call makes the acknowledgment, if its holder has asked for a notification.
         var caller: Int64?
         /// The work that a thread is doing: loading the upload or settling it.
         var work: UploadMachine.Claim?
@@ -30,6 +30,8 @@ enum UploadMachineExploration {
         var hasRow = true
         /// Whether the row has the offset of `advance`, although no thread has reported that yet.
         var hasCommitted = false
+        /// The lease whose holder waits in a call, or has got an error from one.
+        var waitingHolder: Int64?
         /// Whether several stores share the storage. Then the holder of a lease looks for failures between its calls.
         var isShared = false
         /// Whether this store holds the upload. Otherwise another store changes the row and the bytes.
@@ -44,25 +46,36 @@ enum UploadMachineExploration {
         /// The lease that is being released.
         var releasing: Int64?
         var handOver: HandOver?
+        /// The tickets of the waiting requests, in the order in which they came.
+        var arrived: [Int] = []
+
+        /// Removes the tickets of requests that do not wait any more. The first of the other requests gets the first ticket.
+        mutating func renumberTickets() {
+            arrived.removeAll { !machine.waiting.contains($0) }
+            if arrived == [secondTicket] { (arrived, machine.waiting) = ([ticket], [ticket]) }
+        }
 
         /// The same state with its epochs numbered in their order. The machine only compares epochs, so it behaves in the
         /// same way, and states that differ only in the number of earlier leases are explored once.
         var withSmallEpochs: World {
             let others = [
-                machine.processor, machine.failure?.lease, machine.handOver?.epoch, advance?.epoch, caller, ending,
+                machine.processor, machine.failure?.lease, machine.handOver?.epoch, advance?.epoch, caller,
+                waitingHolder, ending,
                 releasing,
                 handOver?.event.epoch,
             ].compactMap { $0 }
             let epochs = Set(leases + others + [machine.epoch]).sorted()
             func mapped(_ epoch: Int64) -> Int64 { Int64(epochs.firstIndex(of: epoch)!) }
             var world = self
+            if !leases.contains(machine.failure?.lease ?? -1) { world.machine.failure = nil }
             world.machine.epoch = mapped(machine.epoch)
             world.machine.processor = mapped(machine.processor)
-            if let epoch = machine.failure?.lease { world.machine.failure?.lease = mapped(epoch) }
+            if let epoch = world.machine.failure?.lease { world.machine.failure?.lease = mapped(epoch) }
             if let epoch = machine.handOver?.epoch { world.machine.handOver?.epoch = mapped(epoch) }
             world.leases = leases.map(mapped)
             if let epoch = advance?.epoch { world.advance?.epoch = mapped(epoch) }
             world.caller = caller.map(mapped)
+            world.waitingHolder = waitingHolder == machine.epoch ? mapped(machine.epoch) : nil
             world.ending = ending.map(mapped)
             world.releasing = releasing.map(mapped)
             if let epoch = handOver?.event.epoch { world.handOver?.event.epoch = mapped(epoch) }
@@ -103,7 +116,8 @@ enum UploadMachineExploration {
     }
 
     enum OtherEvent: Hashable, CaseIterable {
-        case arrive, claim, claimLate, claimExclusively, leave, worked, workedLost, workFailed, runQueued, acknowledged
+        case arrive, arriveSecond, claim, claimSecond, claimLate, claimExclusively, leave, leaveSecond, worked,
+            workedLost, workFailed, runQueued, acknowledged
         case rowFailed
         case synchronizationFailed, recordAtStop, endPublishing, forget, withdrawQueued
         /// The last parts of `complete` and `release`.
@@ -112,6 +126,8 @@ enum UploadMachineExploration {
         case committed
         /// Another store holds the upload from now on; it receives a byte; it removes the upload.
         case lost, otherAdvances, otherRemoves
+        /// The upload is not in use any more, and has no row.
+        case endUse
         case remove, expire, expireEarly, removed, removalFailed
         /// The upload is handed over to another store.
         case handOver, continueHandOver, pauseHandOver
@@ -128,7 +144,7 @@ enum UploadMachineExploration {
 
         /// One store, which processes and stages content.
         static let processing = Alphabet(
-            lease: LeaseEvent.allCases.filter { ![.beginEnding, .beginRelease].contains($0) },
+            lease: LeaseEvent.allCases.filter { ![.beginEnding, .beginRelease, .observe, .appendFailed].contains($0) },
             other: [
                 .arrive, .claim, .claimLate, .claimExclusively, .leave, .worked, .workedLost, .workFailed, .runQueued,
                 .acknowledged, .rowFailed, .synchronizationFailed, .recordAtStop, .endPublishing, .forget,
@@ -137,15 +153,26 @@ enum UploadMachineExploration {
         /// Several stores, and the removal of the upload.
         static let removal = Alphabet(
             lease: [
-                .append, .appendLast, .acknowledge, .queue, .process, .endProcessing, .observe, .beginRelease,
-                .beginEnding,
+                .append, .appendLast, .acknowledge, .queue, .process, .endProcessing, .beginRelease, .beginEnding,
             ],
             other: OtherEvent.allCases.filter {
                 ![
-                    .claimLate, .leave, .endPublishing, .forget, .handOver, .continueHandOver, .pauseHandOver,
+                    .arriveSecond, .claimSecond, .leaveSecond, .claimLate, .leave, .endPublishing, .forget, .handOver,
+                    .continueHandOver, .pauseHandOver,
                     .handOverLate,
                 ].contains($0)
             }, depth: 10)
+        /// Two requests wait.
+        static let queue = Alphabet(
+            lease: [
+                .append, .appendFailed, .appendLast, .acknowledge, .queue, .process, .endProcessing, .complete,
+                .observe,
+                .release,
+            ],
+            other: [
+                .arrive, .arriveSecond, .claim, .claimSecond, .claimLate, .claimExclusively, .leave, .leaveSecond,
+                .worked, .workFailed, .runQueued, .acknowledged, .rowFailed, .synchronizationFailed,
+            ], depth: 8, isShared: false)
         /// The hand-over of the upload to another store.
         static let handOver = Alphabet(
             lease: [
@@ -157,9 +184,36 @@ enum UploadMachineExploration {
                 .synchronizationFailed, .withdrawQueued, .lost, .handOver, .continueHandOver, .pauseHandOver,
                 .handOverLate,
             ], depth: 9)
+        /// A hand-over while the upload is completed.
+        static let handOverOfEnd = Alphabet(
+            lease: [
+                .append, .appendLast, .acknowledge, .process, .mark, .endProcessing, .publish, .complete, .beginEnding,
+                .observe,
+            ],
+            other: handOverEvents + [.endPublishing, .ended, .endingFailed], depth: 8)
+        /// A hand-over while the upload is removed.
+        static let handOverOfRemoval = Alphabet(
+            lease: [.append, .acknowledge, .queue, .observe, .beginRelease],
+            other: handOverEvents + [
+                .endRelease, .remove, .expire, .expireEarly, .removed, .removalFailed, .otherRemoves,
+            ], depth: 8)
+        private static let handOverEvents: [OtherEvent] = [
+            .arrive, .claim, .worked, .workFailed, .runQueued, .acknowledged, .rowFailed, .lost, .handOver,
+            .continueHandOver, .pauseHandOver, .handOverLate,
+        ]
     }
 
     static let ticket = 1
+    static let secondTicket = 2
+
+    /// The ticket of the request that claims the upload in this event; nil for other events.
+    static func claimingTicket(_ world: World, _ event: OtherEvent) -> Int? {
+        switch event {
+        case .claim, .claimLate, .claimExclusively, .remove: world.arrived.first
+        case .claimSecond: world.arrived.dropFirst().first
+        default: nil
+        }
+    }
 
     static func row(offset: Int64, expiresAt: Int64? = nil) -> CatalogRow {
         CatalogRow(

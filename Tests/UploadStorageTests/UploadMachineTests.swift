@@ -22,6 +22,17 @@ import Testing
     )
     func handOver() throws { try UploadMachineExploration.explore(.handOver, isRecorded: true) }
 
+    @Test(
+        "requests are served in the order in which they came, and each ends the one that sends",
+        arguments: [true, false])
+    func queue(isRecorded: Bool) throws { try UploadMachineExploration.explore(.queue, isRecorded: isRecorded) }
+
+    @Test("no upload is handed over while a thread completes it, and its end remains possible")
+    func handOverOfEnd() throws { try UploadMachineExploration.explore(.handOverOfEnd, isRecorded: true) }
+
+    @Test("no upload is handed over while a thread removes it")
+    func handOverOfRemoval() throws { try UploadMachineExploration.explore(.handOverOfRemoval, isRecorded: true) }
+
     @Test("a target that can run again needs durable bytes only if the upload has a row", arguments: [true, false])
     func repeatableTarget(isRecorded: Bool) throws {
         var machine = UploadMachineExploration.start(isRecorded: isRecorded).machine
@@ -139,6 +150,35 @@ import Testing
         #expect(!unknown.isRecorded)
         let uncertain = unknown.endWithoutRow(isTransient: false)
         #expect(uncertain?.removal == epoch)
+    }
+
+    @Test("a holder that ends the processing, and is about to respond, is not notified of a take-over")
+    func endOfProcessing() throws {
+        var machine = UploadMachineExploration.start(isRecorded: true).machine
+        let isCurrent = machine.observe(machine.epoch)
+        #expect(isCurrent)
+        _ = try machine.beginProcessing(as: machine.epoch, marksDurably: false)
+        var responding = machine
+        _ = responding.endProcessing(as: machine.epoch)
+        for (isNotified, var machine) in [(true, machine), (false, responding)] {
+            machine.takeOver(exclusive: false)
+            let (first, second) = (machine.beginNotification(), machine.beginNotification())
+            #expect(first == isNotified && !second)
+        }
+    }
+
+    @Test("a call of a lease that a failed synchronization has ended returns the failure if its holder waits in a call")
+    func failureOfLease() throws {
+        var machine = UploadMachineExploration.start(isRecorded: true).machine
+        let lease = machine.epoch
+        _ = try machine.end(ofAppending: 1, as: lease)
+        var sending = machine
+        machine.appendingStopped()
+        machine.synchronizationFailed(.stateLost, duringCallOf: nil, isAwaited: false)
+        #expect(throws: StoreError.stateLost) { try machine.require(lease) }
+        #expect(throws: StoreError.superseded) { try machine.require(lease - 1) }
+        sending.synchronizationFailed(.stateLost, duringCallOf: nil, isAwaited: false)
+        #expect(throws: StoreError.superseded) { try sending.require(lease) }
     }
 
     @Test("the row of a decided publication that failed remains, and its lease ends")

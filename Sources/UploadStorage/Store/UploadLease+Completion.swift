@@ -127,7 +127,7 @@ extension UploadLease {
             return try publishUnderSomeName(publication)
         } catch {
             // The error reports the end of the lease, so that no revocation is sent.
-            upload.update { $0.machine.leaveDecided() }
+            upload.update { $0.machine.leaveDecided(as: epoch) }
             throw error
         }
     }

@@ -88,8 +88,8 @@ extension UploadMachine {
     mutating func clearRecord() { (rowExists, isDecided) = (.no, false) }
 
     /// The holder of the lease could not complete a decided publication. The next request completes it.
-    mutating func leaveDecided() {
-        guard isDecided else { return }
+    mutating func leaveDecided(as lease: Int64) {
+        guard isDecided, processor == lease else { return }
         (activity, notification) = (.idle, .none)
         revoke()
     }
