@@ -23,7 +23,7 @@ final class ServerUnderTest {
     private let store: UploadStore
     private let server: Server
     private let wire: WireConversation
-    /// A token that no input contains; nil if the server has no tokens.
+    /// A token that no input contains; `nil` if the server has no tokens.
     private let writerToken: String?
     private var upload: [UInt8]?
 

@@ -10,7 +10,7 @@ func require(_ condition: Bool, _ description: @autoclosure () -> String) throws
     if !condition { throw Violation(description()) }
 }
 
-/// Returns the value; if it is nil, ends the check of an input with a ``Violation``.
+/// Returns the value; if it is `nil`, ends the check of an input with a ``Violation``.
 func require<Value>(_ value: Value?, _ description: @autoclosure () -> String) throws(Violation) -> Value {
     guard let value else { throw Violation(description()) }
     return value

@@ -67,7 +67,7 @@ struct WireAnswers {
         return nil
     }
 
-    /// Returns the next line, which must end with CR LF; nil if it does not.
+    /// Returns the next line, which must end with CR LF; `nil` if it does not.
     private static func line(_ remaining: inout ArraySlice<UInt8>) -> String? {
         guard let end = remaining.firstIndex(of: 0x0A), end > remaining.startIndex, remaining[end - 1] == 0x0D else {
             return nil

@@ -231,7 +231,7 @@ extension ClusterCatalog {
         return result
     }
 
-    /// The statement of a change that is refused if this session is not the holder; nil for other changes.
+    /// The statement of a change that is refused if this session is not the holder; `nil` for other changes.
     private func conditional(
         _ change: CatalogChange, _ naming: CatalogChange.Naming?, in session: Int64, _ result: inout ChangeStatements,
         _ batch: inout BatchContext

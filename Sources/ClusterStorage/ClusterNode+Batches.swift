@@ -11,7 +11,7 @@ struct Settlements {
     /// The failure of the last attempt that has ended.
     private var failure: DatabaseError?
 
-    /// - Returns: the number of the running attempt; nil if the caller has to make the next one.
+    /// - Returns: the number of the running attempt; `nil` if the caller has to make the next one.
     mutating func begin() -> Int? {
         if begun > ended { return begun }
         begun += 1

@@ -115,7 +115,7 @@ extension ObjectBlob {
         return unneeded != nil
     }
 
-    /// - Returns: nil if bytes were truncated meanwhile.
+    /// - Returns: `nil` if bytes were truncated meanwhile.
     private func content(of tail: Tail) throws(Errno) -> [UInt8]? {
         guard let segment = tail.segment else { return nil }
         if tail.merged.isEmpty { return segment.bytes }

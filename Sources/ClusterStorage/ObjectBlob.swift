@@ -37,7 +37,7 @@ final class ObjectBlob: Blob {
         var segments: [Segment] = []
         /// A copy of the last bytes in `pieces`.
         var copy: Segment?
-        /// The offset from which `pieces` differ from what is registered; nil if they are the same.
+        /// The offset from which `pieces` differ from what is registered; `nil` if they are the same.
         var changedFrom: Int64?
         /// The stored objects that are not registered.
         var unregistered: Set<String> = []

@@ -67,7 +67,7 @@ final class ObjectReader: Sendable {
 
     init(_ storage: PieceStorage) { self.storage = storage }
 
-    /// A URL with which everyone can read a piece for a minute; nil if it is not a complete object.
+    /// A URL with which everyone can read a piece for a minute; `nil` if it is not a complete object.
     func downloadURL(of piece: Piece, with fields: [(name: String, value: String)]) throws(ObjectError) -> String? {
         guard let key = piece.object else { return nil }
         // A piece can be the beginning of an object.
@@ -112,7 +112,7 @@ final class ObjectReader: Sendable {
         }
     }
 
-    /// - Returns: the window with the byte at the offset, and whether it has to be fetched; nil if the bytes are read
+    /// - Returns: the window with the byte at the offset, and whether it has to be fetched; `nil` if the bytes are read
     ///   without a window.
     private func findWindow(
         _ key: String, _ offset: Int, of piece: Piece, at position: Int64, reading count: Int, _ state: inout State

@@ -211,7 +211,7 @@ package final class PieceCollector: Sendable {
         }
     }
 
-    /// The content of the object that identifies the database; nil if there is none.
+    /// The content of the object that identifies the database; `nil` if there is none.
     private func readIdentity() throws(ObjectError) -> [UInt8]? {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 1)
         defer { buffer.deallocate() }

@@ -11,7 +11,7 @@ package final class PieceLedger: Sendable {
         let owner: ObjectIdentifier
         /// Distinguishes the entries of several `ObjectBlob` instances with the same name.
         let id: Int
-        /// The offset from which the pieces differ from those in the database; nil if they are the same.
+        /// The offset from which the pieces differ from those in the database; `nil` if they are the same.
         var from: Int64?
         /// The pieces from `from` on.
         var pieces: [Piece] = []
@@ -38,9 +38,9 @@ package final class PieceLedger: Sendable {
 
     // MARK: For transactions
 
-    /// The change that the next transaction of the blob has to record; nil if the database contains all durable pieces.
-    /// Call ``recorded(_:)`` after the transaction was committed, and ``rejected(_:)`` after it was certainly not
-    /// committed. Until it is recorded, the same pieces are a part of the next change.
+    /// The change that the next transaction of the blob has to record; `nil` if the database contains all durable
+    /// pieces. Call ``recorded(_:)`` after the transaction was committed, and ``rejected(_:)`` after it was certainly
+    /// not committed. Until it is recorded, the same pieces are a part of the next change.
     package func change(of blob: String) -> PieceChange? {
         state.withLock { state in
             guard var entry = state.entries[blob], let from = entry.from else { return nil }

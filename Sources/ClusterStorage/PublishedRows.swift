@@ -30,7 +30,7 @@ final class PublishedRows: PublishedDirectory {
     private var page = Page()
     /// The number of names of the page that were returned.
     private var position = 0
-    /// The first name of the next page; nil after the last page.
+    /// The first name of the next page; `nil` after the last page.
     private var next: String? = ""
     /// The name that is not returned although a page contains it.
     private var skipped: String?

@@ -55,7 +55,7 @@ package struct RunningDigest: Sendable {
     }
 }
 
-/// A hash algorithm, named as in the registry of RFC 9530 §5.
+/// A hash algorithm, named as in the registry of RFC 9530 section 5.
 package enum Algorithm: String, Sendable, CaseIterable {
     case sha256 = "sha-256"
     case sha512 = "sha-512"
@@ -67,8 +67,8 @@ extension RunningDigest {
     /// The state in a form that depends on neither machine nor library, at most 201 bytes.
     ///
     /// The parts are, in this order: version (1 byte, 1), algorithm (1 byte: 1 for SHA-256, 2 for SHA-512), the eight
-    /// state words of FIPS 180-4 §6 (4 or 8 bytes each), the count of bytes in the digest (8 bytes), and the last bytes,
-    /// which do not fill a block yet (their number is the count modulo 64 or 128). Integers are big-endian.
+    /// state words of FIPS 180-4 section 6 (4 or 8 bytes each), the count of bytes in the digest (8 bytes), and the
+    /// last bytes, which do not fill a block yet (their number is the count modulo 64 or 128). Integers are big-endian.
     package func encodedState() -> [UInt8] {
         switch context {
         case .sha256(let state): [Self.version, Self.code(of: .sha256)] + state.encoded
@@ -78,7 +78,7 @@ extension RunningDigest {
 
     /// Continues from a state that ``encodedState()`` returned.
     ///
-    /// Returns nil for any other bytes: an unknown version or algorithm, a length that contradicts the count, a count
+    /// Returns `nil` for any other bytes: an unknown version or algorithm, a length that contradicts the count, a count
     /// above 2^61 - 1 bytes, or state words that differ from the initial ones although the count is less than a block.
     package init?(encodedState: [UInt8]) {
         guard encodedState.count > 2, encodedState[0] == Self.version,
@@ -162,7 +162,7 @@ extension HashContext {
 extension HashContext {
     static var wordCount: Int { 8 }
 
-    /// The maximum length of a SHA-256 message in bytes (FIPS 180-4 §1). It is used for SHA-512 as well.
+    /// The maximum length of a SHA-256 message in bytes (FIPS 180-4 section 1). It is used for SHA-512 as well.
     static var maxByteCount: UInt64 { (1 << 61) - 1 }
 
     /// The state words, the count of bytes (8 bytes) and the partial block. Integers are big-endian.
@@ -170,7 +170,7 @@ extension HashContext {
         words.flatMap(\.bigEndianBytes) + byteCount.bigEndianBytes + partialBlock
     }
 
-    /// Decodes the value of ``encoded``; returns nil for bytes that ``encoded`` never returns.
+    /// Decodes the value of ``encoded``; returns `nil` for bytes that ``encoded`` never returns.
     init?(encoded: ArraySlice<UInt8>) {
         let wordSize = Word.bitWidth / 8
         let wordsSize = wordSize * Self.wordCount

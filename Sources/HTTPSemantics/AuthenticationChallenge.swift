@@ -1,11 +1,11 @@
 import StructuredFields
 
 /// A challenge in `WWW-Authenticate` or `Proxy-Authenticate`: an authentication scheme and its parameters (RFC 9110
-/// §11.6.1).
+/// section 11.6.1).
 package struct AuthenticationChallenge: Sendable, Hashable {
     /// The authentication scheme in lower case, such as `basic`.
     package let scheme: String
-    /// The single value that some schemes send in place of parameters; nil if there is none.
+    /// The single value that some schemes send in place of parameters; `nil` if there is none.
     package let token68: String?
     /// The values of the parameters, without quotes, by their names in lower case.
     package let parameters: [String: String]

@@ -1,10 +1,10 @@
-/// The ranges in a Range field, unit "bytes" (RFC 9110 §14.1, §14.2).
+/// The ranges in a Range field, unit "bytes" (RFC 9110 section 14.1, section 14.2).
 ///
-/// The caller must ignore Range for methods other than GET (§14.2).
+/// The caller must ignore Range for methods other than GET (section 14.2).
 package struct ByteRangeSet: Sendable, Hashable {
     /// One `range-spec`. Positions above `Int64.max` become `Int64.max`, which is beyond every representation.
     enum Specification: Sendable, Hashable {
-        /// The bytes from `first` to `last`, both included; nil: to the end.
+        /// The bytes from `first` to `last`, both included; `nil`: to the end.
         case positions(first: Int64, last: Int64?)
         /// The last `length` bytes.
         case suffix(length: Int64)
@@ -14,9 +14,9 @@ package struct ByteRangeSet: Sendable, Hashable {
 
     /// Parses the values of the Range lines, e.g. `["bytes=0-499, -500"]`.
     ///
-    /// The result is nil if the field must be ignored: if there is no line or several lines, if the unit is not bytes, or
-    /// if a member is malformed or its last position precedes its first. The unit's case is ignored, and so are empty list
-    /// elements (§5.6.1.2).
+    /// The result is `nil` if the field must be ignored: if there is no line or several lines, if the unit is not
+    /// bytes, or if a member is malformed or its last position precedes its first. The unit's case is ignored, and so
+    /// are empty list elements (section 5.6.1.2).
     package init?(fieldLines: [String]) {
         guard fieldLines.count == 1 else { return nil }
         var scanner = FieldValueScanner(fieldLines[0].trimmingOptionalWhitespace)
@@ -52,7 +52,7 @@ extension ByteRangeSet {
         /// The field is ignored: the response is 200 with the complete representation.
         case complete
         /// The response is 206 with these half-open ranges: at least one, none of them empty, all within the
-        /// representation. The response with a single range is never multipart (RFC 9110 §15.3.7.2).
+        /// representation. The response with a single range is never multipart (RFC 9110 section 15.3.7.2).
         case satisfiable([Range<Int64>])
         /// The response is 416 with `Content-Range: bytes */size`.
         case unsatisfiable
@@ -63,8 +63,8 @@ extension ByteRangeSet {
     /// Unsatisfiable members are dropped. Overlapping members are merged into one range, which has the place of the first
     /// of them in the list; adjacent members are not merged. So no byte is sent twice. The field is ignored when more
     /// than `maxRanges` ranges remain, or when more than that many members overlap in one range: such a set costs much
-    /// and saves nothing (RFC 9110 §14.2, §17.15). A suffix selects all of an empty representation, which no
-    /// Content-Range can express, so the result is ``Resolution/complete``.
+    /// and saves nothing (RFC 9110 section 14.2, section 17.15). A suffix selects all of an empty representation, which
+    /// no Content-Range can express, so the result is ``Resolution/complete``.
     package func resolve(size: Int64, maxRanges: Int = 16) -> Resolution {
         guard size > 0 else {
             let selectsSuffix = specifications.contains { specification in
@@ -104,7 +104,7 @@ extension ByteRangeSet {
 }
 
 extension ByteRangeSet.Specification {
-    /// The bytes selected from a representation of `size` > 0 bytes; nil when there are none.
+    /// The bytes selected from a representation of `size` > 0 bytes; `nil` when there are none.
     fileprivate func range(inSize size: Int64) -> Range<Int64>? {
         switch self {
         case .positions(let first, let last):
@@ -117,28 +117,28 @@ extension ByteRangeSet.Specification {
     }
 }
 
-/// A Content-Range value of unit "bytes" (RFC 9110 §14.4).
+/// A Content-Range value of unit "bytes" (RFC 9110 section 14.4).
 package struct ContentRange: Sendable, Hashable {
-    /// The half-open range of the enclosed part, not empty; nil in a 416 response, which only has the size.
+    /// The half-open range of the enclosed part, not empty; `nil` in a 416 response, which only has the size.
     package let range: Range<Int64>?
-    /// The size of the complete representation; nil when unknown (`*`). Never nil together with `range`.
+    /// The size of the complete representation; `nil` when unknown (`*`). Never `nil` together with `range`.
     package let size: Int64?
 
-    /// `bytes first-last/size`, or `bytes first-last/*`; nil when the range is empty, negative or exceeds the size.
+    /// `bytes first-last/size`, or `bytes first-last/*`; `nil` when the range is empty, negative or exceeds the size.
     package init?(range: Range<Int64>, size: Int64?) {
         guard !range.isEmpty, range.lowerBound >= 0, range.upperBound <= size ?? .max else { return nil }
         self.range = range
         self.size = size
     }
 
-    /// `bytes */size`, for 416 (RFC 9110 §15.5.17). A negative size counts as 0.
+    /// `bytes */size`, for 416 (RFC 9110 section 15.5.17). A negative size counts as 0.
     package init(unsatisfiedSize size: Int64) {
         range = nil
         self.size = Swift.max(0, size)
     }
 
-    /// Parses a field value. Returns nil for another unit, a malformed value, positions that contradict each other or
-    /// the size, and numbers above `Int64.max`. A recipient must not combine such a part with others (§14.4).
+    /// Parses a field value. Returns `nil` for another unit, a malformed value, positions that contradict each other or
+    /// the size, and numbers above `Int64.max`. A recipient must not combine such a part with others (section 14.4).
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let unit = scanner.token(), unit.equalsIgnoringASCIICase("bytes"), scanner.consume(" ") else {
@@ -173,7 +173,7 @@ package struct ContentRange: Sendable, Hashable {
     }
 }
 
-/// The layout of a `multipart/byteranges` content (RFC 9110 §14.6): which bytes to send in which order.
+/// The layout of a `multipart/byteranges` content (RFC 9110 section 14.6): which bytes to send in which order.
 package struct MultipartByteRanges: Sendable, Hashable {
     /// A part of the content.
     package enum Segment: Sendable, Hashable {
@@ -198,8 +198,8 @@ package struct MultipartByteRanges: Sendable, Hashable {
     ///   - ranges: Non-empty ranges within the representation. A single range is possible, but the response to a
     ///     request for a single range must not be multipart.
     ///   - size: The size of the representation in bytes.
-    ///   - contentType: The Content-Type of every part; nil for none.
-    /// - Returns: nil if an argument breaks these rules or the total exceeds `Int64`.
+    ///   - contentType: The Content-Type of every part; `nil` for none.
+    /// - Returns: `nil` if an argument breaks these rules or the total exceeds `Int64`.
     package init?(boundary: String, ranges: [Range<Int64>], size: Int64, contentType: String? = nil) {
         guard (1...70).contains(boundary.utf8.count),
             boundary.utf8.allSatisfy({ $0.isLetter || $0.isDigit || "-_.+'".utf8.contains($0) }),

@@ -1,4 +1,4 @@
-/// The directives of a Cache-Control field (RFC 9111 §5.2).
+/// The directives of a Cache-Control field (RFC 9111 section 5.2).
 public struct CacheControl: Sendable, Hashable {
     private struct Directive: Sendable, Hashable {
         /// The name in lower case.
@@ -16,7 +16,7 @@ public struct CacheControl: Sendable, Hashable {
 
     private init(directives: [Directive]) { self.directives = directives }
 
-    /// Parses a field value. Returns nil if it is malformed or has no directive. Extensions are kept as they are.
+    /// Parses a field value. Returns `nil` if it is malformed or has no directive. Extensions are kept as they are.
     public init?(parsing value: String) {
         var scanner = FieldValueScanner(value)
         let directives = scanner.list { scanner -> Directive? in
@@ -36,7 +36,7 @@ public struct CacheControl: Sendable, Hashable {
     /// The field value: the directives in order, separated by commas.
     public var serialized: String { directives.map(\.serialized).joined(separator: ", ") }
 
-    /// The first directive about shared caches: `public` or `s-maxage`; nil if there is none.
+    /// The first directive about shared caches: `public` or `s-maxage`; `nil` if there is none.
     public var sharingDirective: String? {
         directives.first { $0.name == "public" || $0.name == "s-maxage" }?.name
     }

@@ -8,17 +8,17 @@ package struct ContentDisposition: Sendable, Hashable {
     package let filename: String?
 
     /// A type that is not a token becomes `attachment`, because recipients handle unknown types as attachments (RFC
-    /// 6266 §4.2).
+    /// 6266 section 4.2).
     package init(type: String, filename: String? = nil) {
         self.type = type.isToken ? type.asciiLowercased : "attachment"
         self.filename = filename
     }
 
-    /// Parses a field value. Returns nil if it is malformed or names a parameter twice (RFC 6266 §4.1).
+    /// Parses a field value. Returns `nil` if it is malformed or names a parameter twice (RFC 6266 section 4.1).
     ///
-    /// `filename*` is decoded from UTF-8 or ISO-8859-1 (RFC 8187); when it is malformed it is ignored (§4.3). The value of
-    /// `filename` is decoded as ISO-8859-1 unless it is UTF-8, as browsers do. White space around "=" is accepted, as the
-    /// grammar of RFC 2616 allowed it.
+    /// `filename*` is decoded from UTF-8 or ISO-8859-1 (RFC 8187); when it is malformed it is ignored (section 4.3).
+    /// The value of `filename` is decoded as ISO-8859-1 unless it is UTF-8, as browsers do. White space around "=" is
+    /// accepted, as the grammar of RFC 2616 allowed it.
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let type = scanner.token(), let parameters = scanner.parameters(allowsWhitespace: true), scanner.isAtEnd,
@@ -59,9 +59,9 @@ package struct ContentDisposition: Sendable, Hashable {
     }
 }
 
-/// `ext-value` of RFC 8187 §3.2: a parameter's value with its character encoding, percent-encoded.
+/// `ext-value` of RFC 8187 section 3.2: a parameter's value with its character encoding, percent-encoded.
 enum ExtendedParameterValue {
-    /// The decoded text; nil when the value is malformed, is not valid in its encoding, or has an encoding other than
+    /// The decoded text; `nil` when the value is malformed, is not valid in its encoding, or has an encoding other than
     /// UTF-8 and ISO-8859-1.
     static func decode(_ value: String) -> String? {
         let parts = value.utf8.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)

@@ -1,6 +1,6 @@
 import StructuredFields
 
-/// The value of Content-Digest or Repr-Digest (RFC 9530 §2, §3), reduced to the supported algorithms.
+/// The value of Content-Digest or Repr-Digest (RFC 9530 section 2, section 3), reduced to the supported algorithms.
 package struct DigestField: Sendable {
     /// One entry for each algorithm, in order. A digest with a wrong number of bytes is kept, and never matches.
     package var values: [(algorithm: DigestAlgorithm, bytes: [UInt8])]
@@ -11,7 +11,7 @@ package struct DigestField: Sendable {
 
     /// Parses the values of all lines of the field.
     ///
-    /// Members of unknown algorithms are skipped. Returns nil if there is no line, the value is not a Dictionary, the
+    /// Members of unknown algorithms are skipped. Returns `nil` if there is no line, the value is not a Dictionary, the
     /// value of a supported algorithm is not a Byte Sequence, or no algorithm is supported. The caller must then handle
     /// the field as absent.
     package init?(fieldLines: [String]) {
@@ -26,7 +26,7 @@ package struct DigestField: Sendable {
         self.values = values
     }
 
-    /// The digest given for `algorithm`; nil when there is none.
+    /// The digest given for `algorithm`; `nil` when there is none.
     package subscript(algorithm: DigestAlgorithm) -> [UInt8]? {
         values.first { $0.algorithm == algorithm }?.bytes
     }
@@ -56,7 +56,7 @@ extension DigestField: Hashable {
     }
 }
 
-/// The active hash algorithms of RFC 9530 §5. The insecure algorithms of its registry are not supported.
+/// The active hash algorithms of RFC 9530 section 5. The insecure algorithms of its registry are not supported.
 public enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
     /// SHA-256: 32 bytes.
     case sha256 = "sha-256"
@@ -72,12 +72,12 @@ public enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
     }
 }
 
-/// The value of Want-Content-Digest or Want-Repr-Digest (RFC 9530 §4), reduced to the supported algorithms.
+/// The value of Want-Content-Digest or Want-Repr-Digest (RFC 9530 section 4), reduced to the supported algorithms.
 package struct DigestPreferences: Sendable, Hashable {
     /// The weight of each algorithm, from 0 (not acceptable) to 10 (most preferred).
     package let weights: [DigestAlgorithm: Int]
 
-    /// Parses the values of all lines of the field. Returns nil if there is no line or the value is not a Dictionary.
+    /// Parses the values of all lines of the field. Returns `nil` if there is no line or the value is not a Dictionary.
     ///
     /// The field only states a preference, so a member whose value is not an Integer from 0 to 10 is skipped.
     package init?(fieldLines: [String]) {
@@ -92,7 +92,7 @@ package struct DigestPreferences: Sendable, Hashable {
         self.weights = weights
     }
 
-    /// The algorithm with the highest weight above 0; sha-256 if both have the same weight; nil when no algorithm is
+    /// The algorithm with the highest weight above 0; sha-256 if both have the same weight; `nil` when no algorithm is
     /// wanted.
     package var preferred: DigestAlgorithm? {
         DigestAlgorithm.allCases.filter { weights[$0, default: 0] > 0 }

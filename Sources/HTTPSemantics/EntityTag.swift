@@ -1,11 +1,11 @@
-/// An entity tag (RFC 9110 §8.8.3).
+/// An entity tag (RFC 9110 section 8.8.3).
 public struct EntityTag: Sendable {
     /// The text between the quotes. It has no escapes, and is compared byte by byte.
     public let opaque: String
     /// Whether the tag has the prefix `W/`.
     public let isWeak: Bool
 
-    /// Creates a tag. Returns nil if `opaque` contains a quote, white space or a control character.
+    /// Creates a tag. Returns `nil` if `opaque` contains a quote, white space or a control character.
     public init?(opaque: String, isWeak: Bool = false) {
         guard opaque.withBytes({ $0.allSatisfy(\.isEntityTagCharacter) }) else { return nil }
         self.opaque = opaque
@@ -29,7 +29,7 @@ public struct EntityTag: Sendable {
     /// The tag as it is written in the ETag field.
     public var serialized: String { isWeak ? "W/\"\(opaque)\"" : "\"\(opaque)\"" }
 
-    /// Strong comparison (RFC 9110 §8.8.3.2): neither is weak and the opaque parts are the same.
+    /// Strong comparison (RFC 9110 section 8.8.3.2): neither is weak and the opaque parts are the same.
     public func strongMatches(_ other: EntityTag) -> Bool {
         !isWeak && !other.isWeak && opaque.equalsBytewise(other.opaque)
     }

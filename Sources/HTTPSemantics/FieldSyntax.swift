@@ -1,4 +1,4 @@
-/// The character classes of RFC 9110 §5.6 and RFC 3986, on single bytes.
+/// The character classes of RFC 9110 section 5.6 and RFC 3986, on single bytes.
 extension UInt8 {
     var isDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
 
@@ -6,7 +6,7 @@ extension UInt8 {
 
     fileprivate var isUppercaseLetter: Bool { UInt8(ascii: "A")...UInt8(ascii: "Z") ~= self }
 
-    /// `tchar` of RFC 9110 §5.6.2.
+    /// `tchar` of RFC 9110 section 5.6.2.
     var isTokenCharacter: Bool {
         // Most characters of tokens are letters.
         if isLetter { return true }
@@ -22,10 +22,10 @@ extension UInt8 {
     /// SP or HTAB, the two bytes of `OWS`.
     var isOptionalWhitespace: Bool { self == UInt8(ascii: " ") || self == UInt8(ascii: "\t") }
 
-    /// Whether the byte is allowed in a field value (RFC 9110 §5.5): HTAB, SP, VCHAR and obs-text.
+    /// Whether the byte is allowed in a field value (RFC 9110 section 5.5): HTAB, SP, VCHAR and obs-text.
     var isFieldValueCharacter: Bool { self == UInt8(ascii: "\t") || (self >= 0x20 && self != 0x7F) }
 
-    /// `unreserved` of RFC 3986 §2.3.
+    /// `unreserved` of RFC 3986 section 2.3.
     package var isUnreserved: Bool {
         switch self {
         case UInt8(ascii: "-"), UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"): true
@@ -33,7 +33,7 @@ extension UInt8 {
         }
     }
 
-    /// `sub-delims` of RFC 3986 §2.2.
+    /// `sub-delims` of RFC 3986 section 2.2.
     var isSubDelimiter: Bool {
         switch self {
         case UInt8(ascii: "!"), UInt8(ascii: "$"), UInt8(ascii: "&")...UInt8(ascii: ","), UInt8(ascii: ";"),
@@ -43,10 +43,10 @@ extension UInt8 {
         }
     }
 
-    /// `attr-char` of RFC 8187 §3.2.1.
+    /// `attr-char` of RFC 8187 section 3.2.1.
     var isAttributeCharacter: Bool { isTokenCharacter && !"*'%".utf8.contains(self) }
 
-    /// The value of the byte as a hexadecimal digit in upper or lower case; nil if it is not a digit.
+    /// The value of the byte as a hexadecimal digit in upper or lower case; `nil` if it is not a digit.
     var hexDigitValue: UInt8? {
         switch self {
         case UInt8(ascii: "0")...UInt8(ascii: "9"): self - UInt8(ascii: "0")
@@ -96,7 +96,7 @@ extension String {
         utf8.count == other.utf8.count && utf8.elementsEqual(other.utf8)
     }
 
-    /// The string without SP and HTAB at both ends (`OWS`, RFC 9110 §5.6.3).
+    /// The string without SP and HTAB at both ends (`OWS`, RFC 9110 section 5.6.3).
     var trimmingOptionalWhitespace: String {
         let bytes = utf8
         guard let first = bytes.firstIndex(where: { !$0.isOptionalWhitespace }),
@@ -106,10 +106,10 @@ extension String {
         return String(self[first...last])
     }
 
-    /// Whether the string is a non-empty `token` (RFC 9110 §5.6.2).
+    /// Whether the string is a non-empty `token` (RFC 9110 section 5.6.2).
     var isToken: Bool { withBytes { !$0.isEmpty && $0.allSatisfy(\.isTokenCharacter) } }
 
-    /// The string as `quoted-string` (RFC 9110 §5.6.4). The caller must ensure that the string is a valid
+    /// The string as `quoted-string` (RFC 9110 section 5.6.4). The caller must ensure that the string is a valid
     /// field value.
     var quoted: String {
         var bytes = [UInt8(ascii: "\"")]
@@ -123,7 +123,7 @@ extension String {
 }
 
 extension Sequence<UInt8> {
-    /// Percent-encodes every byte for which `isAllowed` is false, with upper-case digits (RFC 3986 §2.1).
+    /// Percent-encodes every byte for which `isAllowed` is false, with upper-case digits (RFC 3986 section 2.1).
     package func percentEncoded(allowing isAllowed: (UInt8) -> Bool) -> String {
         let digits = Array("0123456789ABCDEF".utf8)
         var bytes: [UInt8] = []
@@ -139,9 +139,9 @@ extension Sequence<UInt8> {
     }
 }
 
-/// A cursor over the bytes of one field value, and the grammar rules of RFC 9110 §5.6 that several fields use.
+/// A cursor over the bytes of one field value, and the grammar rules of RFC 9110 section 5.6 that several fields use.
 ///
-/// A method that returns nil may have moved the cursor, so the caller must reject the entire value.
+/// A method that returns `nil` may have moved the cursor, so the caller must reject the entire value.
 struct FieldValueScanner {
     private let bytes: [UInt8]
     private(set) var position = 0
@@ -193,7 +193,7 @@ struct FieldValueScanner {
         return characters.firstIndex { $0 != UInt8(ascii: "0") }.map { characters[$0...] } ?? characters.suffix(1)
     }
 
-    /// The content of a `quoted-string`, without the backslashes of quoted pairs (RFC 9110 §5.6.4).
+    /// The content of a `quoted-string`, without the backslashes of quoted pairs (RFC 9110 section 5.6.4).
     mutating func quotedString() -> String? {
         guard consume("\"") else { return nil }
         var content: [UInt8] = []
@@ -226,7 +226,7 @@ struct FieldValueScanner {
         return (name.asciiLowercased, value)
     }
 
-    /// `*( OWS ";" OWS [ parameter ] )` (RFC 9110 §5.6.6). The cursor stops at the first character after it.
+    /// `*( OWS ";" OWS [ parameter ] )` (RFC 9110 section 5.6.6). The cursor stops at the first character after it.
     mutating func parameters(allowsWhitespace: Bool = false) -> [(name: String, value: String)]? {
         var result: [(name: String, value: String)] = []
         while true {
@@ -243,9 +243,9 @@ struct FieldValueScanner {
         }
     }
 
-    /// The remaining value as a comma-separated list (RFC 9110 §5.6.1); nil unless it is valid to its end.
+    /// The remaining value as a comma-separated list (RFC 9110 section 5.6.1); `nil` unless it is valid to its end.
     ///
-    /// - Parameter allowsEmptyElements: Whether empty elements are skipped, as §5.6.1.2 requires of recipients.
+    /// - Parameter allowsEmptyElements: Whether empty elements are skipped, as section 5.6.1.2 requires of recipients.
     ///   Otherwise an empty element makes the list malformed, as fields about framing require.
     mutating func list<Element>(
         allowsEmptyElements: Bool = true, of element: (inout FieldValueScanner) -> Element?

@@ -1,5 +1,5 @@
 /// The header or trailer section of one message: its field lines in their order. Names are compared without regard to
-/// case, and lines of the same name stay separate (RFC 9110 §5).
+/// case, and lines of the same name stay separate (RFC 9110 section 5).
 ///
 /// Lines are stored unchanged, valid or not, so that a request can be verified as it was received. Check
 /// ``firstInvalid`` before you send a section.
@@ -90,7 +90,8 @@ public struct Fields: Sendable, Hashable {
         lines.contains { $0.name.equalsIgnoringASCIICase(name) }
     }
 
-    /// The combined field value (RFC 9110 §5.2): all lines of this name joined with ", "; nil when there are none.
+    /// The combined field value (RFC 9110 section 5.2): all lines of this name joined with ", "; `nil` when there are
+    /// none.
     public subscript(name: String) -> String? {
         var combined: String?
         for line in lines where line.name.equalsIgnoringASCIICase(name) {
@@ -106,19 +107,19 @@ public struct Fields: Sendable, Hashable {
     /// Whether there is no line at all.
     public var isEmpty: Bool { lines.isEmpty }
 
-    /// The first line whose name is not a token or whose value could split or corrupt a message; nil if all lines can
+    /// The first line whose name is not a token or whose value could split or corrupt a message; `nil` if all lines can
     /// be sent.
     public var firstInvalid: Field? {
         lines.first { !Fields.isValidName($0.name) || !Fields.isValidValue($0.value) }
     }
 
-    /// Whether `name` is a field name: a non-empty token (RFC 9110 §5.1).
+    /// Whether `name` is a field name: a non-empty token (RFC 9110 section 5.1).
     public static func isValidName(_ name: String) -> Bool {
         name.isToken
     }
 
-    /// Whether `value` is valid as a field value (RFC 9110 §5.5): it has no control character, such as CR, LF or NUL,
-    /// except HTAB.
+    /// Whether `value` is valid as a field value (RFC 9110 section 5.5): it has no control character, such as CR, LF or
+    /// NUL, except HTAB.
     ///
     /// White space at the ends is allowed here; it is not part of the value.
     public static func isValidValue(_ value: String) -> Bool {

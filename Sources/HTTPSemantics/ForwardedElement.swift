@@ -1,6 +1,6 @@
-/// The report of one proxy about a request that it forwards: `forwarded-element` of RFC 7239 §4.
+/// The report of one proxy about a request that it forwards: `forwarded-element` of RFC 7239 section 4.
 package struct ForwardedElement: Sendable, Hashable {
-    /// The node that sent the request to the proxy (`for`); nil if the proxy does not report it.
+    /// The node that sent the request to the proxy (`for`); `nil` if the proxy does not report it.
     package let client: ForwardedNode?
     /// The `Host` field that the proxy received (`host`).
     package let host: Authority?
@@ -14,8 +14,8 @@ package struct ForwardedElement: Sendable, Hashable {
     }
 
     /// Parses one line of `Forwarded`. The last element is that of the proxy nearest to the server. White space around
-    /// ";" is skipped. Returns nil if the line is malformed, if an element has a parameter twice, or if the value of a
-    /// parameter is invalid.
+    /// ";" is skipped. Returns `nil` if the line is malformed, if an element has a parameter twice, or if the value of
+    /// a parameter is invalid.
     package static func elements(parsing line: String) -> [ForwardedElement]? {
         var scanner = FieldValueScanner(line)
         return scanner.list { scanner in
@@ -54,20 +54,20 @@ package struct ForwardedElement: Sendable, Hashable {
     }
 }
 
-/// The node from which a proxy received a request: `node` of RFC 7239 §6.
+/// The node from which a proxy received a request: `node` of RFC 7239 section 6.
 package enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
     /// An address. A port is dropped.
     case address(IPAddress)
-    /// A name that the proxy generated, which begins with "_" (§6.3).
+    /// A name that the proxy generated, which begins with "_" (section 6.3).
     case obfuscated(String)
-    /// `unknown`: the proxy does not report the node (§6.2).
+    /// `unknown`: the proxy does not report the node (section 6.2).
     case unknown
 
     /// Parses the value of `for` or `by`, without its quotes.
     package init?(parsing text: String) { self.init(text, allowsBareIPv6: false) }
 
     /// Parses `X-Forwarded-For`. The last element is that of the proxy nearest to the server. A malformed element
-    /// becomes nil, and an empty element is skipped. IPv6 addresses need no brackets.
+    /// becomes `nil`, and an empty element is skipped. IPv6 addresses need no brackets.
     package static func nodes(parsingUnstandardized value: String) -> [ForwardedNode?] {
         value.split(separator: ",").map { String($0).trimmingOptionalWhitespace }.filter { !$0.isEmpty }
             .map { ForwardedNode($0, allowsBareIPv6: true) }

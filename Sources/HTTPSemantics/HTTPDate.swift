@@ -1,4 +1,4 @@
-/// A point in time as in HTTP messages, in seconds and UTC (RFC 9110 §5.6.7).
+/// A point in time as in HTTP messages, in seconds and UTC (RFC 9110 section 5.6.7).
 package struct HTTPDate: Hashable, Comparable, Sendable {
     /// Seconds since 1970-01-01T00:00:00Z without leap seconds, within the years 0000…9999.
     package let secondsSinceEpoch: Int64
@@ -97,7 +97,7 @@ struct CivilDate: Equatable {
     /// The day of the month, 1 to 31.
     let day: Int
 
-    /// Creates a day; nil when the month has no such day.
+    /// Creates a day; `nil` when the month has no such day.
     init?(year: Int, month: Int, day: Int) {
         guard (1...12).contains(month), day >= 1, day <= CivilDate.lengthOfMonth(month, year: year) else { return nil }
         self.year = year
@@ -151,7 +151,7 @@ struct CivilDate: Equatable {
 }
 
 extension HTTPDate {
-    /// Parses an HTTP-date in any of its three forms (RFC 9110 §5.6.7):
+    /// Parses an HTTP-date in any of its three forms (RFC 9110 section 5.6.7):
     /// `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT`, `Sun Nov  6 08:49:37 1994`.
     ///
     /// The parser is strict: case, spaces and widths must be those of the grammar, the day must exist, and the day name

@@ -1,7 +1,7 @@
 /// An IPv4 or IPv6 address.
 ///
-/// An IPv4 address and the IPv6 address that it is mapped to (`::ffff:192.0.2.1`, RFC 4291 §2.5.5.2) are the same
-/// value: a socket of both families reports an IPv4 address as a mapped one.
+/// An IPv4 address and the IPv6 address that it is mapped to (`::ffff:192.0.2.1`, RFC 4291 section 2.5.5.2) are the
+/// same value: a socket of both families reports an IPv4 address as a mapped one.
 public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
     /// The upper half of the IPv6 form.
     let high: UInt64
@@ -15,7 +15,8 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 
     init(v4 bits: UInt32) { self.init(high: 0, low: 0xFFFF_0000_0000 | UInt64(bits)) }
 
-    /// Parses dotted decimal IPv4, or IPv6 without brackets; nil for everything else, such as an address with a zone identifier.
+    /// Parses dotted decimal IPv4, or IPv6 without brackets; `nil` for everything else, such as an address with a zone
+    /// identifier.
     public init?(parsing text: String) {
         guard let address = text.withBytes({ IPAddress(v4: $0) }) ?? IPAddress(v6: Array(text.utf8)[...]) else {
             return nil
@@ -34,7 +35,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
         let shifts: [UInt64] = [48, 32, 16, 0]
         let groups = [high, low].flatMap { half in shifts.map { half >> $0 & 0xFFFF } }
         // "::" replaces the longest run of zeros, the first one if several are equally long, unless it is only one
-        // group (RFC 5952 §4.2).
+        // group (RFC 5952 section 4.2).
         var gap = 0..<0
         var start = 0
         while start < 8 {
@@ -50,7 +51,7 @@ public struct IPAddress: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension IPAddress {
-    /// `IPv4address` of RFC 3986 §3.2.2: four decimal octets without leading zeros.
+    /// `IPv4address` of RFC 3986 section 3.2.2: four decimal octets without leading zeros.
     init?(v4 text: some Sequence<UInt8>) {
         var bits: UInt32 = 0
         var (octets, digits, value) = (0, 0, UInt32(0))
@@ -70,8 +71,8 @@ extension IPAddress {
         self.init(v4: bits << 8 | value)
     }
 
-    /// `IPv6address` of RFC 3986 §3.2.2: eight groups. One run of zeros may be replaced by "::", and the last two
-    /// groups may be written as IPv4.
+    /// `IPv6address` of RFC 3986 section 3.2.2: eight groups. One run of zeros may be replaced by "::", and the last
+    /// two groups may be written as IPv4.
     init?(v6 text: ArraySlice<UInt8>) {
         var pieces = text.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         guard pieces.count >= 3 else { return nil }
@@ -113,14 +114,14 @@ extension IPAddress {
     }
 }
 
-/// A block of IP addresses in the notation of CIDR (RFC 4632 §3.1, RFC 4291 §2.3).
+/// A block of IP addresses in the notation of CIDR (RFC 4632 section 3.1, RFC 4291 section 2.3).
 public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
     /// The first address of the block; all bits after the prefix are zero.
     public let address: IPAddress
     /// The length of the prefix in bits, in the IPv6 form: 0…128.
     private let length: UInt64
 
-    /// Parses `10.0.0.0/8`, `fd00::/8`, or one address. Returns nil if the text is malformed, or if a bit after the
+    /// Parses `10.0.0.0/8`, `fd00::/8`, or one address. Returns `nil` if the text is malformed, or if a bit after the
     /// prefix is not zero.
     public init?(parsing text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
@@ -139,9 +140,9 @@ public struct AddressBlock: Sendable, Hashable, CustomStringConvertible {
         guard self.address == address else { return nil }
     }
 
-    /// The network that usually belongs to one client: an IPv4 address, or the /64 of an IPv6 address (RFC 6177 §2). An
-    /// IPv6 address in the well-known prefix of translators (64:ff9b::/96, RFC 6052 §2.1) contains an IPv4 address; the
-    /// result is then that IPv4 address.
+    /// The network that usually belongs to one client: an IPv4 address, or the /64 of an IPv6 address (RFC 6177 section
+    /// 2). An IPv6 address in the well-known prefix of translators (64:ff9b::/96, RFC 6052 section 2.1) contains an
+    /// IPv4 address; the result is then that IPv4 address.
     public init(clientNetworkOf address: IPAddress) {
         if address.high == 0x0064_FF9B_0000_0000, let bits = UInt32(exactly: address.low) {
             self.init(IPAddress(v4: bits), 128)

@@ -1,4 +1,4 @@
-/// A media type with its parameters (RFC 9110 §8.3.1).
+/// A media type with its parameters (RFC 9110 section 8.3.1).
 package struct MediaType: Sendable, Hashable {
     package struct Parameter: Sendable, Hashable {
         /// The name in lower case.
@@ -19,8 +19,8 @@ package struct MediaType: Sendable, Hashable {
     /// The parameters in the given order. If a name occurs twice, the first parameter is used.
     package let parameters: [Parameter]
 
-    /// Creates a media type. Returns nil if the type, the subtype or the name of a parameter is not a token, or if the
-    /// value of a parameter is not a valid field value.
+    /// Creates a media type. Returns `nil` if the type, the subtype or the name of a parameter is not a token, or if
+    /// the value of a parameter is not a valid field value.
     package init?(type: String, subtype: String, parameters: [Parameter] = []) {
         guard type.isToken, subtype.isToken,
             parameters.allSatisfy({ $0.name.isToken && Fields.isValidValue($0.value) })
@@ -30,7 +30,7 @@ package struct MediaType: Sendable, Hashable {
         self.parameters = parameters
     }
 
-    /// Parses the value of one Content-Type line. Returns nil if it is malformed or a list.
+    /// Parses the value of one Content-Type line. Returns `nil` if it is malformed or a list.
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let type = scanner.token(), scanner.consume("/"), let subtype = scanner.token(),
@@ -43,7 +43,7 @@ package struct MediaType: Sendable, Hashable {
     /// `type/subtype` in lower case, without parameters.
     package var essence: String { "\(type)/\(subtype)" }
 
-    /// The value of the first parameter with this name; nil if there is none. The case of the name is ignored.
+    /// The value of the first parameter with this name; `nil` if there is none. The case of the name is ignored.
     package func parameter(_ name: String) -> String? {
         parameters.first { $0.name.equalsIgnoringASCIICase(name) }?.value
     }
@@ -61,7 +61,7 @@ package struct MediaType: Sendable, Hashable {
     }
 }
 
-/// The media ranges of an Accept field with their weights (RFC 9110 §12.5.1).
+/// The media ranges of an Accept field with their weights (RFC 9110 section 12.5.1).
 package struct AcceptField: Sendable, Hashable {
     private struct MediaRange: Sendable, Hashable {
         /// `type/subtype` in lower case; a wildcard is "*".
@@ -72,15 +72,15 @@ package struct AcceptField: Sendable, Hashable {
 
     private let ranges: [MediaRange]
 
-    /// Parses the values of all lines of the field. Returns nil if they are malformed; an absent or empty field has no
-    /// ranges.
+    /// Parses the values of all lines of the field. Returns `nil` if they are malformed; an absent or empty field has
+    /// no ranges.
     package init?(fieldLines: [String]) {
         var scanner = FieldValueScanner(fieldLines.joined(separator: ","))
         guard let ranges = scanner.list(of: { AcceptField.mediaRange(&$0) }) else { return nil }
         self.ranges = ranges
     }
 
-    /// Returns the weight, in thousandths, of a media type that a range names without wildcards; nil if there is no
+    /// Returns the weight, in thousandths, of a media type that a range names without wildcards; `nil` if there is no
     /// such range. Parameters are ignored. If several ranges name the type, the result is the highest weight.
     package func weight(ofListedType essence: String) -> Int? {
         ranges.filter { $0.essence.equalsIgnoringASCIICase(essence) }.map(\.weight).max()
@@ -98,7 +98,7 @@ package struct AcceptField: Sendable, Hashable {
         return MediaRange(essence: "\(type)/\(subtype)".asciiLowercased, weight: weight)
     }
 
-    /// `qvalue` of RFC 9110 §12.4.2: 0 to 1 with at most three digits after the point.
+    /// `qvalue` of RFC 9110 section 12.4.2: 0 to 1 with at most three digits after the point.
     private static func thousandths(_ text: String) -> Int? {
         let bytes = Array(text.utf8)
         guard let first = bytes.first, first == UInt8(ascii: "0") || first == UInt8(ascii: "1") else { return nil }

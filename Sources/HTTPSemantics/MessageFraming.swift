@@ -1,4 +1,4 @@
-/// How the content of an HTTP/1 request is delimited (RFC 9112 §6).
+/// How the content of an HTTP/1 request is delimited (RFC 9112 section 6).
 package enum MessageFraming: Sendable, Hashable {
     /// Neither Content-Length nor Transfer-Encoding: there is no content.
     case none
@@ -7,7 +7,7 @@ package enum MessageFraming: Sendable, Hashable {
     /// The chunked transfer coding, and no other.
     case chunked
 
-    /// Evaluates the head of one HTTP/1 request strictly by RFC 9112 §3.2, §5 and §6.
+    /// Evaluates the head of one HTTP/1 request strictly by RFC 9112 section 3.2, section 5 and section 6.
     ///
     /// It is stricter than the RFC, because ambiguous framing is an attack or a defect. Content-Length together with
     /// Transfer-Encoding is refused. An empty list element makes either field malformed. All values of a repeated
@@ -129,7 +129,7 @@ package enum MessageFraming: Sendable, Hashable {
     }
 }
 
-/// The expectation in the Expect field (RFC 9110 §10.1.1).
+/// The expectation in the Expect field (RFC 9110 section 10.1.1).
 package enum Expectation: Sendable, Hashable {
     case none
     /// `100-continue`: the client sends the content after a 100 or final response.

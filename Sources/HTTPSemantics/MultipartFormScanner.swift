@@ -47,8 +47,8 @@ package struct MultipartFormScanner: Sendable {
         self.maxHeadSize = maxHeadSize
     }
 
-    /// Returns the boundary that a Content-Type value declares; nil if it is not a form, or if its boundary is missing,
-    /// repeated or invalid (RFC 2046 §5.1.1).
+    /// Returns the boundary that a Content-Type value declares; `nil` if it is not a form, or if its boundary is
+    /// missing, repeated or invalid (RFC 2046 section 5.1.1).
     package static func boundary(ofContentType value: String) -> String? {
         guard let type = MediaType(parsing: value), type.matches("multipart/form-data") else { return nil }
         let boundaries = type.parameters.filter { $0.name == "boundary" }.map(\.value)
@@ -178,7 +178,7 @@ package enum FormError: Error, Sendable, Hashable {
 package struct FormPartHead: Sendable, Hashable {
     /// The name of the form field.
     package let name: String
-    /// The file name as the client sent it, which is unchecked input; nil if the part is not a file.
+    /// The file name as the client sent it, which is unchecked input; `nil` if the part is not a file.
     package let filename: String?
     package let fields: Fields
 
@@ -206,7 +206,7 @@ package struct FormPartHead: Sendable, Hashable {
         guard dispositions.count == 1, let disposition = FormDisposition(parsing: dispositions[0]) else {
             throw .malformed("a part needs one Content-Disposition with form-data and a name")
         }
-        // Forms have no encodings (RFC 7578 §4.7), and encoded content would be stored without decoding.
+        // Forms have no encodings (RFC 7578 section 4.7), and encoded content would be stored without decoding.
         let codings = fields.values("Content-Transfer-Encoding").map(\.asciiLowercased)
         guard codings.allSatisfy({ ["binary", "8bit", "7bit"].contains($0) }) else {
             throw .malformed("the content of a part is encoded")

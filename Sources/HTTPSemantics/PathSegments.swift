@@ -1,7 +1,7 @@
 /// The segments of a path, percent-decoded exactly once. Each is safe as the name of a file or directory.
 ///
-/// Decoding rejects everything that two recipients could interpret differently (RFC 3986 §7.3): slashes and backslashes
-/// inside a segment, dot segments, control characters, empty segments, malformed escapes and invalid UTF-8.
+/// Decoding rejects everything that two recipients could interpret differently (RFC 3986 section 7.3): slashes and
+/// backslashes inside a segment, dot segments, control characters, empty segments, malformed escapes and invalid UTF-8.
 public struct PathSegments: Sendable, Hashable {
     /// Why a path is rejected. The raw value is the stable code of problem documents.
     public enum Refusal: String, Error, Hashable, Sendable {
@@ -88,8 +88,8 @@ public struct PathSegments: Sendable, Hashable {
         self.hasTrailingSlash = hasTrailingSlash || segments.isEmpty
     }
 
-    /// The path on the wire. Every byte of a segment that is not a `pchar` (RFC 3986 §3.3) is percent-encoded with
-    /// upper-case digits.
+    /// The path on the wire. Every byte of a segment that is not a `pchar` (RFC 3986 section 3.3) is percent-encoded
+    /// with upper-case digits.
     public var percentEncoded: String {
         var path = ""
         path.reserveCapacity(segments.reduce(1) { $0 + 1 + $1.utf8.count })
@@ -173,7 +173,7 @@ public struct PathSegments: Sendable, Hashable {
 }
 
 extension UInt8 {
-    /// `pchar` of RFC 3986 §3.3 without escapes.
+    /// `pchar` of RFC 3986 section 3.3 without escapes.
     fileprivate var isPathCharacter: Bool {
         isUnreserved || isSubDelimiter || self == UInt8(ascii: ":") || self == UInt8(ascii: "@")
     }

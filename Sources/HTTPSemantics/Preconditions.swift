@@ -1,9 +1,9 @@
-/// The conditional fields of a request (RFC 9110 §13), evaluated in the order of §13.2.2.
+/// The conditional fields of a request (RFC 9110 section 13), evaluated in the order of section 13.2.2.
 ///
 /// Malformed values have the safe result: A malformed If-Match fails, so nothing is changed without a match. A
 /// malformed If-None-Match matches nothing for GET and HEAD, which yields the full response, and fails for every other
 /// method, so that nothing is overwritten. A malformed If-Range does not apply, which also yields the full response.
-/// Dates that are malformed or given in several lines are ignored, as §13.1.3 and §13.1.4 require.
+/// Dates that are malformed or given in several lines are ignored, as section 13.1.3 and section 13.1.4 require.
 package struct Preconditions: Sendable, Hashable {
     package enum Outcome: Sendable, Hashable {
         /// Perform the method; for GET, evaluate ``Preconditions/rangeApplies(current:)`` next.
@@ -51,10 +51,10 @@ package struct Preconditions: Sendable, Hashable {
 
     /// Evaluates all conditions except If-Range.
     ///
-    /// Call it only if the response would otherwise be 2xx or 412 (§13.2.1). CONNECT, OPTIONS and TRACE select no
-    /// representation, so the result is always `proceed`.
+    /// Call it only if the response would otherwise be 2xx or 412 (section 13.2.1). CONNECT, OPTIONS and TRACE select
+    /// no representation, so the result is always `proceed`.
     ///
-    /// - Parameter current: The validators of the selected representation; nil when none exists.
+    /// - Parameter current: The validators of the selected representation; `nil` when none exists.
     package func evaluate(method: Method, current: Validators?) -> Outcome {
         if method == .connect || method == .options || method == .trace { return .proceed }
         switch ifMatch {
@@ -85,7 +85,7 @@ package struct Preconditions: Sendable, Hashable {
     }
 
     /// Whether a Range field, if there is one, may be answered with 206: If-Range is absent or its condition is true
-    /// (RFC 9110 §13.1.5). Without a Range field the result has no meaning.
+    /// (RFC 9110 section 13.1.5). Without a Range field the result has no meaning.
     ///
     /// A tag is compared strongly. A date must equal the modification date, which must be a strong validator.
     package func rangeApplies(current: Validators) -> Bool {
@@ -114,14 +114,14 @@ package struct Preconditions: Sendable, Hashable {
     }
 }
 
-/// The value of If-Match or If-None-Match (RFC 9110 §13.1.1, §13.1.2).
+/// The value of If-Match or If-None-Match (RFC 9110 section 13.1.1, section 13.1.2).
 package enum EntityTagCondition: Sendable, Hashable {
     /// `*`: any current representation.
     case any
     /// One or more entity tags, in order.
     case tags([EntityTag])
 
-    /// Parses the values of all lines of the field. Returns nil if there is none, if an element is not an entity tag,
+    /// Parses the values of all lines of the field. Returns `nil` if there is none, if an element is not an entity tag,
     /// if "*" is not alone, or if the list is empty. Empty elements are skipped.
     package init?(fieldLines: [String]) {
         let value = fieldLines.joined(separator: ", ").trimmingOptionalWhitespace
@@ -143,12 +143,12 @@ package enum EntityTagCondition: Sendable, Hashable {
     }
 }
 
-/// The validators of a selected representation (RFC 9110 §8.8).
+/// The validators of a selected representation (RFC 9110 section 8.8).
 package struct Validators: Sendable, Hashable {
     package var entityTag: EntityTag?
     package var lastModified: HTTPDate?
     /// The Date of the response. A modification date is a strong validator when it is at least one second earlier than
-    /// the Date (RFC 9110 §8.8.2.2).
+    /// the Date (RFC 9110 section 8.8.2.2).
     package var date: HTTPDate
 
     package init(entityTag: EntityTag? = nil, lastModified: HTTPDate? = nil, date: HTTPDate) {
@@ -157,7 +157,7 @@ package struct Validators: Sendable, Hashable {
         self.date = date
     }
 
-    /// The modification date if it is a strong validator, else nil.
+    /// The modification date if it is a strong validator, else `nil`.
     var strongLastModified: HTTPDate? {
         lastModified.flatMap { $0 < date ? $0 : nil }
     }

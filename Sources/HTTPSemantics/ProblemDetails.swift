@@ -1,4 +1,4 @@
-/// A problem document (RFC 9457 §3).
+/// A problem document (RFC 9457 section 3).
 public struct ProblemDetails: Sendable {
     /// The value of an extension member.
     public enum Value: Sendable, Hashable {
@@ -11,9 +11,9 @@ public struct ProblemDetails: Sendable {
     /// A URI reference that identifies the problem type; `about:blank` means that the status alone describes the
     /// problem.
     public var type: String
-    /// A summary of the problem type, the same for all occurrences (RFC 9457 §3.1.3).
+    /// A summary of the problem type, the same for all occurrences (RFC 9457 section 3.1.3).
     public var title: String
-    /// The status of the response (RFC 9457 §3.1.2).
+    /// The status of the response (RFC 9457 section 3.1.2).
     public var status: Status
     /// An explanation of this occurrence, for people.
     public var detail: String?
@@ -22,7 +22,8 @@ public struct ProblemDetails: Sendable {
     /// Further extension members, in order.
     public var members: [(String, Value)]
 
-    /// - Parameter title: If nil, the title is the reason phrase, as RFC 9457 §4.2.1 recommends for `about:blank`.
+    /// - Parameter title: If `nil`, the title is the reason phrase, as RFC 9457 section 4.2.1 recommends for
+    ///   `about:blank`.
     public init(
         type: String = "about:blank", title: String? = nil, status: Status, detail: String? = nil, code: String? = nil,
         members: [(String, Value)] = []
@@ -72,8 +73,8 @@ public struct ProblemDetails: Sendable {
 }
 
 extension [UInt8] {
-    /// Appends a JSON string (RFC 8259 §7): quote, backslash and the controls below U+0020 are escaped; all other
-    /// characters are unchanged.
+    /// Appends a JSON string (RFC 8259 section 7): quote, backslash and the controls below U+0020 are escaped; all
+    /// other characters are unchanged.
     package mutating func appendJSON(_ string: String) {
         append(UInt8(ascii: "\""))
         for byte in string.utf8 {

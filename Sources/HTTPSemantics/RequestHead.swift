@@ -1,4 +1,4 @@
-/// The part of a request before its content: the request line and the header section (RFC 9112 §3).
+/// The part of a request before its content: the request line and the header section (RFC 9112 section 3).
 public struct RequestHead: Sendable, Hashable {
     /// The request method.
     public var method: Method
@@ -18,7 +18,7 @@ public struct RequestHead: Sendable, Hashable {
     }
 }
 
-/// A request method (RFC 9110 §9). Methods are case-sensitive tokens; `get` is not `GET`.
+/// A request method (RFC 9110 section 9). Methods are case-sensitive tokens; `get` is not `GET`.
 public struct Method: RawRepresentable, Hashable, Sendable {
     /// The method as it is sent.
     public let rawValue: String
@@ -28,31 +28,32 @@ public struct Method: RawRepresentable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// RFC 9110 §9.3.1
+    /// RFC 9110 section 9.3.1
     public static let get = Method(rawValue: "GET")
-    /// RFC 9110 §9.3.2
+    /// RFC 9110 section 9.3.2
     public static let head = Method(rawValue: "HEAD")
-    /// RFC 9110 §9.3.3
+    /// RFC 9110 section 9.3.3
     public static let post = Method(rawValue: "POST")
-    /// RFC 9110 §9.3.4
+    /// RFC 9110 section 9.3.4
     public static let put = Method(rawValue: "PUT")
     /// RFC 5789
     public static let patch = Method(rawValue: "PATCH")
-    /// RFC 9110 §9.3.5
+    /// RFC 9110 section 9.3.5
     public static let delete = Method(rawValue: "DELETE")
-    /// RFC 9110 §9.3.7
+    /// RFC 9110 section 9.3.7
     public static let options = Method(rawValue: "OPTIONS")
-    /// RFC 9110 §9.3.6
+    /// RFC 9110 section 9.3.6
     public static let connect = Method(rawValue: "CONNECT")
-    /// RFC 9110 §9.3.8
+    /// RFC 9110 section 9.3.8
     public static let trace = Method(rawValue: "TRACE")
 
-    /// Whether the method requests no change of state (RFC 9110 §9.2.1): GET, HEAD, OPTIONS and TRACE.
+    /// Whether the method requests no change of state (RFC 9110 section 9.2.1): GET, HEAD, OPTIONS and TRACE.
     public var isSafe: Bool {
         self == .get || self == .head || self == .options || self == .trace
     }
 
-    /// Whether several identical requests have the same effect as one (RFC 9110 §9.2.2): safe methods, PUT and DELETE.
+    /// Whether several identical requests have the same effect as one (RFC 9110 section 9.2.2): safe methods, PUT and
+    /// DELETE.
     package var isIdempotent: Bool { isSafe || self == .put || self == .delete }
 }
 
@@ -61,7 +62,7 @@ extension Method: CustomStringConvertible {
     public var description: String { rawValue }
 }
 
-/// The HTTP version of a message (RFC 9110 §2.5).
+/// The HTTP version of a message (RFC 9110 section 2.5).
 public struct ProtocolVersion: Hashable, Comparable, Sendable {
     /// The first digit.
     public let major: Int
@@ -79,7 +80,7 @@ public struct ProtocolVersion: Hashable, Comparable, Sendable {
     /// HTTP/1.1 (RFC 9112)
     public static let http11 = ProtocolVersion(major: 1, minor: 1)
 
-    /// Parses `HTTP-version` of RFC 9112 §2.3: "HTTP/", one digit, a dot, one digit; the name is case-sensitive.
+    /// Parses `HTTP-version` of RFC 9112 section 2.3: "HTTP/", one digit, a dot, one digit; the name is case-sensitive.
     public init?(parsing text: String) {
         let digits = text.withBytes { bytes -> (UInt8, UInt8)? in
             guard bytes.count == 8, bytes.starts(with: "HTTP/".utf8), bytes[5].isDigit, bytes[6] == UInt8(ascii: "."),
@@ -102,12 +103,12 @@ extension ProtocolVersion: CustomStringConvertible {
     public var description: String { "HTTP/\(major).\(minor)" }
 }
 
-/// A request target in origin-form, absolute-form or asterisk-form (RFC 9112 §3.2).
+/// A request target in origin-form, absolute-form or asterisk-form (RFC 9112 section 3.2).
 ///
 /// Path and query are not decoded; ``PathSegments`` decodes and verifies the path. Only bytes that no target can have
 /// are rejected here: "#", and every byte that is not visible ASCII.
 public struct RequestTarget: Sendable, Hashable {
-    /// The forms of request targets (RFC 9112 §3.2). The authority-form of CONNECT is not supported.
+    /// The forms of request targets (RFC 9112 section 3.2). The authority-form of CONNECT is not supported.
     public enum Form: Sendable, Hashable {
         /// `/path?query`
         case origin
@@ -119,17 +120,17 @@ public struct RequestTarget: Sendable, Hashable {
 
     /// The form of this target.
     public let form: Form
-    /// `http` or `https` of an absolute-form target, else nil.
+    /// `http` or `https` of an absolute-form target, else `nil`.
     public let scheme: String?
-    /// The authority of an absolute-form target, unchanged; otherwise nil. It takes precedence over Host (RFC 9112
-    /// §3.2.2).
+    /// The authority of an absolute-form target, unchanged; otherwise `nil`. It takes precedence over Host (RFC 9112
+    /// section 3.2.2).
     public let authority: String?
     /// The raw path, which begins with "/"; "/" when an absolute-form target has none; "*" for asterisk-form.
     public let path: String
-    /// The text after the first "?"; nil if there is none.
+    /// The text after the first "?"; `nil` if there is none.
     public let query: String?
 
-    /// Parses a raw request target; nil when it has none of the three forms, when an absolute-form target has another
+    /// Parses a raw request target; `nil` when it has none of the three forms, when an absolute-form target has another
     /// scheme than http(s), or when its authority is invalid or carries user information.
     public init?(parsing target: String) {
         if target.utf8.first == UInt8(ascii: "/") {
@@ -177,15 +178,15 @@ extension UInt8 {
 }
 
 /// `uri-host [ ":" port ]`: the value of Host and the authority of an absolute-form target, without user information
-/// (RFC 9110 §4.2, §7.2; RFC 3986 §3.2).
+/// (RFC 9110 section 4.2, section 7.2; RFC 3986 section 3.2).
 package struct Authority: Sendable, Hashable {
     /// A registered name, an IPv4 address or an IP literal with its brackets; ASCII letters in lower case, never empty.
     package let host: String
-    /// The port, 0…65535; nil when it is absent or empty, which means the default port of the scheme.
+    /// The port, 0…65535; `nil` when it is absent or empty, which means the default port of the scheme.
     package let port: Int?
 
-    /// Parses an authority. Returns nil for user information (RFC 9110 §4.2.4) and for an empty host, which "http" and
-    /// "https" URIs must not have (§4.2.1).
+    /// Parses an authority. Returns `nil` for user information (RFC 9110 section 4.2.4) and for an empty host, which
+    /// "http" and "https" URIs must not have (section 4.2.1).
     package init?(parsing text: String) {
         var scanner = FieldValueScanner(text)
         let name: ArraySlice<UInt8>
@@ -218,7 +219,8 @@ package struct Authority: Sendable, Hashable {
     /// The canonical text: host, and `:port` when there is one.
     package var serialized: String { port.map { "\(host):\($0)" } ?? host }
 
-    /// Returns whether `name` is a non-empty `reg-name` of RFC 3986 §3.2.2. An IPv4 address is a `reg-name`, too.
+    /// Returns whether `name` is a non-empty `reg-name` of RFC 3986 section 3.2.2. An IPv4 address is a `reg-name`,
+    /// too.
     private static func isRegisteredName(_ name: ArraySlice<UInt8>) -> Bool {
         guard !name.isEmpty else { return false }
         var index = name.startIndex
@@ -236,7 +238,8 @@ package struct Authority: Sendable, Hashable {
         return true
     }
 
-    /// Returns whether `address` is an `IPv6address` or `IPvFuture` of RFC 3986 §3.2.2 without a zone identifier.
+    /// Returns whether `address` is an `IPv6address` or `IPvFuture` of RFC 3986 section 3.2.2 without a zone
+    /// identifier.
     private static func isLiteralAddress(_ address: ArraySlice<UInt8>) -> Bool {
         if address.first == UInt8(ascii: "v") || address.first == UInt8(ascii: "V") {
             let parts = address.dropFirst().split(

@@ -140,7 +140,7 @@ extension Response {
     }
 }
 
-/// The part of a response before its content: the status and the header section (RFC 9112 §4).
+/// The part of a response before its content: the status and the header section (RFC 9112 section 4).
 package struct ResponseHead: Sendable, Hashable {
     package var status: Status
     package var fields: Fields
@@ -151,7 +151,7 @@ package struct ResponseHead: Sendable, Hashable {
     }
 }
 
-/// A status code (RFC 9110 §15). Any number can be represented; HTTP allows 100…599.
+/// A status code (RFC 9110 section 15). Any number can be represented; HTTP allows 100…599.
 public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByIntegerLiteral {
     /// The number of the status code.
     public let rawValue: Int
@@ -178,7 +178,7 @@ public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByInteger
     public var isServerError: Bool { (500..<600).contains(rawValue) }
 
     /// Whether a response with this status never has content, whatever the method was: 1xx, 204 and 304
-    /// (RFC 9112 §6.3).
+    /// (RFC 9112 section 6.3).
     public var forbidsContent: Bool { isInformational || self == .noContent || self == .notModified }
 }
 
@@ -189,97 +189,97 @@ extension Status: CustomStringConvertible {
 
 /// The registered status codes that this package uses, named after the reason phrases of the registry.
 extension Status {
-    /// 100 (RFC 9110 §15.2.1)
+    /// 100 (RFC 9110 section 15.2.1)
     public static let `continue`: Status = 100
-    /// 101 (RFC 9110 §15.2.2)
+    /// 101 (RFC 9110 section 15.2.2)
     public static let switchingProtocols: Status = 101
     /// 104 (draft section 5)
     public static let uploadResumptionSupported: Status = 104
-    /// 200 (RFC 9110 §15.3.1)
+    /// 200 (RFC 9110 section 15.3.1)
     public static let ok: Status = 200
-    /// 201 (RFC 9110 §15.3.2)
+    /// 201 (RFC 9110 section 15.3.2)
     public static let created: Status = 201
-    /// 202 (RFC 9110 §15.3.3)
+    /// 202 (RFC 9110 section 15.3.3)
     public static let accepted: Status = 202
-    /// 204 (RFC 9110 §15.3.5)
+    /// 204 (RFC 9110 section 15.3.5)
     public static let noContent: Status = 204
-    /// 205 (RFC 9110 §15.3.6)
+    /// 205 (RFC 9110 section 15.3.6)
     public static let resetContent: Status = 205
-    /// 206 (RFC 9110 §15.3.7)
+    /// 206 (RFC 9110 section 15.3.7)
     public static let partialContent: Status = 206
-    /// 301 (RFC 9110 §15.4.2)
+    /// 301 (RFC 9110 section 15.4.2)
     public static let movedPermanently: Status = 301
-    /// 302 (RFC 9110 §15.4.3)
+    /// 302 (RFC 9110 section 15.4.3)
     public static let found: Status = 302
-    /// 303 (RFC 9110 §15.4.4)
+    /// 303 (RFC 9110 section 15.4.4)
     public static let seeOther: Status = 303
-    /// 304 (RFC 9110 §15.4.5)
+    /// 304 (RFC 9110 section 15.4.5)
     public static let notModified: Status = 304
-    /// 307 (RFC 9110 §15.4.8)
+    /// 307 (RFC 9110 section 15.4.8)
     public static let temporaryRedirect: Status = 307
-    /// 308 (RFC 9110 §15.4.9)
+    /// 308 (RFC 9110 section 15.4.9)
     public static let permanentRedirect: Status = 308
-    /// 400 (RFC 9110 §15.5.1)
+    /// 400 (RFC 9110 section 15.5.1)
     public static let badRequest: Status = 400
-    /// 401 (RFC 9110 §15.5.2)
+    /// 401 (RFC 9110 section 15.5.2)
     public static let unauthorized: Status = 401
-    /// 403 (RFC 9110 §15.5.4)
+    /// 403 (RFC 9110 section 15.5.4)
     public static let forbidden: Status = 403
-    /// 404 (RFC 9110 §15.5.5)
+    /// 404 (RFC 9110 section 15.5.5)
     public static let notFound: Status = 404
-    /// 405 (RFC 9110 §15.5.6)
+    /// 405 (RFC 9110 section 15.5.6)
     public static let methodNotAllowed: Status = 405
-    /// 406 (RFC 9110 §15.5.7)
+    /// 406 (RFC 9110 section 15.5.7)
     public static let notAcceptable: Status = 406
-    /// 408 (RFC 9110 §15.5.9)
+    /// 408 (RFC 9110 section 15.5.9)
     public static let requestTimeout: Status = 408
-    /// 409 (RFC 9110 §15.5.10)
+    /// 409 (RFC 9110 section 15.5.10)
     public static let conflict: Status = 409
-    /// 410 (RFC 9110 §15.5.11)
+    /// 410 (RFC 9110 section 15.5.11)
     public static let gone: Status = 410
-    /// 411 (RFC 9110 §15.5.12)
+    /// 411 (RFC 9110 section 15.5.12)
     public static let lengthRequired: Status = 411
-    /// 412 (RFC 9110 §15.5.13)
+    /// 412 (RFC 9110 section 15.5.13)
     public static let preconditionFailed: Status = 412
-    /// 413 (RFC 9110 §15.5.14)
+    /// 413 (RFC 9110 section 15.5.14)
     public static let contentTooLarge: Status = 413
-    /// 414 (RFC 9110 §15.5.15)
+    /// 414 (RFC 9110 section 15.5.15)
     public static let uriTooLong: Status = 414
-    /// 415 (RFC 9110 §15.5.16)
+    /// 415 (RFC 9110 section 15.5.16)
     public static let unsupportedMediaType: Status = 415
-    /// 416 (RFC 9110 §15.5.17)
+    /// 416 (RFC 9110 section 15.5.17)
     public static let rangeNotSatisfiable: Status = 416
-    /// 417 (RFC 9110 §15.5.18)
+    /// 417 (RFC 9110 section 15.5.18)
     public static let expectationFailed: Status = 417
-    /// 421 (RFC 9110 §15.5.20)
+    /// 421 (RFC 9110 section 15.5.20)
     public static let misdirectedRequest: Status = 421
-    /// 422 (RFC 9110 §15.5.21)
+    /// 422 (RFC 9110 section 15.5.21)
     public static let unprocessableContent: Status = 422
-    /// 423 (RFC 4918 §11.3)
+    /// 423 (RFC 4918 section 11.3)
     public static let locked: Status = 423
-    /// 425 (RFC 8470 §5.2)
+    /// 425 (RFC 8470 section 5.2)
     public static let tooEarly: Status = 425
-    /// 426 (RFC 9110 §15.5.22)
+    /// 426 (RFC 9110 section 15.5.22)
     public static let upgradeRequired: Status = 426
-    /// 428 (RFC 6585 §3)
+    /// 428 (RFC 6585 section 3)
     public static let preconditionRequired: Status = 428
-    /// 429 (RFC 6585 §4)
+    /// 429 (RFC 6585 section 4)
     public static let tooManyRequests: Status = 429
-    /// 431 (RFC 6585 §5)
+    /// 431 (RFC 6585 section 5)
     public static let requestHeaderFieldsTooLarge: Status = 431
-    /// 500 (RFC 9110 §15.6.1)
+    /// 500 (RFC 9110 section 15.6.1)
     public static let internalServerError: Status = 500
-    /// 501 (RFC 9110 §15.6.2)
+    /// 501 (RFC 9110 section 15.6.2)
     public static let notImplemented: Status = 501
-    /// 502 (RFC 9110 §15.6.3)
+    /// 502 (RFC 9110 section 15.6.3)
     public static let badGateway: Status = 502
-    /// 503 (RFC 9110 §15.6.4)
+    /// 503 (RFC 9110 section 15.6.4)
     public static let serviceUnavailable: Status = 503
-    /// 504 (RFC 9110 §15.6.5)
+    /// 504 (RFC 9110 section 15.6.5)
     public static let gatewayTimeout: Status = 504
-    /// 505 (RFC 9110 §15.6.6)
+    /// 505 (RFC 9110 section 15.6.6)
     public static let httpVersionNotSupported: Status = 505
-    /// 507 (RFC 4918 §11.5)
+    /// 507 (RFC 4918 section 11.5)
     public static let insufficientStorage: Status = 507
 
     /// The phrase of the IANA registry, for the status line and as a title. For other codes of 100…599 it is the name

@@ -24,7 +24,7 @@ package struct SafeFileName: Hashable, Sendable {
     /// The maximum number of bytes of an extension that is kept, dot included.
     package static let maxExtensionLength = 32
 
-    /// Creates a safe name from an untrusted one; nil if no usable name remains.
+    /// Creates a safe name from an untrusted one; `nil` if no usable name remains.
     package init?(sanitizing name: String) {
         let visible = name.unicodeScalars.filter { !$0.isUnsafeInFileName }
         var scalars = Array(visible)

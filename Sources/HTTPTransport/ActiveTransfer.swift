@@ -6,7 +6,7 @@ import SystemCalls
 final class ActiveTransfer {
     /// What the loop does next.
     enum Step {
-        /// Call ``keepTime(_:)`` again at this time, in monotonic nanoseconds; nil: only after another event.
+        /// Call ``keepTime(_:)`` again at this time, in monotonic nanoseconds; `nil`: only after another event.
         case proceed(until: Int64?)
         case end(TransportFailure?)
         case endWithCode(CURLcode)
@@ -135,7 +135,7 @@ final class ActiveTransfer {
         openSocket.flatMap { SocketState(descriptor: $0).unacknowledgedOutput }
     }
 
-    /// The socket of the request; nil if there is none or it is closed.
+    /// The socket of the request; `nil` if there is none or it is closed.
     private var openSocket: Int32? {
         use.flatMap { sockets.isOpen($0.socket) ? $0.socket : nil }
     }
@@ -213,7 +213,7 @@ final class ActiveTransfer {
 
     // MARK: The end
 
-    /// The number of bytes of content sent so far; nil if the request has no content.
+    /// The number of bytes of content sent so far; `nil` if the request has no content.
     private var sent: Int64? {
         sender.map { $0.sent(easy.bytesSent, isHTTP2: receiver.head != nil && easy.isHTTP2) }
     }
@@ -229,7 +229,7 @@ final class ActiveTransfer {
                 isAnswered ? nil : .protocolViolation("There is no final response."), isContentComplete: isAnswered)
         }
         // A write to a connection that was reset fails, and libcurl reads nothing more. A response that arrived before
-        // the reset (RFC 9112 §9.6) is then still unread.
+        // the reset (RFC 9112 section 9.6) is then still unread.
         if receiver.head == nil, let unread { receiver.receive(unread: unread).forEach(report) }
         // A connection that is lost after the complete response has arrived is no failure.
         if receiver.isComplete { return result(nil) }

@@ -9,7 +9,7 @@ package struct ContentSender {
     /// The number of bytes that all reads have passed to libcurl, and the number without the last read.
     package private(set) var readCount: Int64 = 0
     private var readCountBeforeLastRead: Int64 = 0
-    /// Bytes that HTTP/1.1's framing of chunks has added (RFC 9112 §7.1).
+    /// Bytes that HTTP/1.1's framing of chunks has added (RFC 9112 section 7.1).
     private var framing: Int64 = 0
     /// Whether the source has reported its end.
     private var hasSourceEnded = false
@@ -108,7 +108,7 @@ package struct ContentSender {
         return count
     }
 
-    /// - Returns: nil if the source does not have the byte yet.
+    /// - Returns: `nil` if the source does not have the byte yet.
     private func read(
         into part: UnsafeMutableRawBufferPointer, at offset: Int64
     ) throws(SourceError) -> Int? {

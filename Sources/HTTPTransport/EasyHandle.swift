@@ -30,7 +30,7 @@ final class EasyHandle {
     private var lines: HeaderLines?
     private let message = UnsafeMutablePointer<CChar>.allocate(capacity: Int(CURL_ERROR_SIZE))
 
-    /// - Returns: nil if libcurl has not enough memory.
+    /// - Returns: `nil` if libcurl has not enough memory.
     init?() {
         message.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
         guard let pointer = curl_easy_init() else {

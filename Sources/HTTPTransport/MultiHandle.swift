@@ -123,7 +123,7 @@ final class ConnectionSockets {
     }
 
     /// Ends a use.
-    /// - Returns: the input that was unread when the socket was closed; nil if it is open, or if there was none.
+    /// - Returns: the input that was unread when the socket was closed; `nil` if it is open, or if there was none.
     func release(_ use: Use) -> [UInt8]? {
         if uses[use.socket] == use.number { uses[use.socket] = nil }
         return unread.removeValue(forKey: use.number)

@@ -35,7 +35,7 @@ final class PooledConnection: @unchecked Sendable {
     /// The time since which no request uses the connection, in monotonic nanoseconds.
     private(set) var idleSince: Int64 = 0
 
-    /// - Returns: nil if libcurl has not enough memory.
+    /// - Returns: `nil` if libcurl has not enough memory.
     init?(_ request: TransportRequest) {
         guard let easy = EasyHandle() else { return nil }
         self.easy = easy

@@ -71,7 +71,7 @@ public struct RequestMetrics: Sendable, Hashable {
 
 /// Detects that no byte has moved for too long.
 package struct ActivityWatch {
-    /// The maximum time in nanoseconds in which no byte moves; nil: no limit.
+    /// The maximum time in nanoseconds in which no byte moves; `nil`: no limit.
     private let limit: Int64?
     /// The time at which a byte moved last, in monotonic nanoseconds.
     package private(set) var lastActivity: Int64
@@ -93,7 +93,7 @@ package struct ActivityWatch {
         lastActivity = now
     }
 
-    /// The time at which ``isStalled(now:output:)`` has to be called again; nil: never.
+    /// The time at which ``isStalled(now:output:)`` has to be called again; `nil`: never.
     package var nextTime: Int64? { limit.map { min(lastActivity + $0, queueLookedAt + $0 / 4 + 1) } }
 
     /// Whether nothing has moved for too long.
@@ -121,7 +121,7 @@ package struct ProgressReports {
     private var received: Int64 = 0
     private var lastReport: Int64 = 0
 
-    /// The time of the next report; nil: there is nothing to report yet.
+    /// The time of the next report; `nil`: there is nothing to report yet.
     package private(set) var nextTime: Int64?
 
     package init() {}

@@ -20,7 +20,7 @@ struct RequestWriter {
     private(set) var isAtEnd: Bool
     private(set) var failure: TransportFailure?
 
-    /// - Returns: nil if the request cannot be sent: it could be read as another one.
+    /// - Returns: `nil` if the request cannot be sent: it could be read as another one.
     init?(_ request: TransportRequest) {
         guard let head = Self.head(of: request) else { return nil }
         content = request.sentContent
@@ -67,7 +67,7 @@ struct RequestWriter {
         if content.count == nil { frame(count) } else { isAtEnd = readCount == limit }
     }
 
-    /// - Returns: nil if the source does not have the byte yet.
+    /// - Returns: `nil` if the source does not have the byte yet.
     private mutating func read(atMost limit: Int, at offset: Int64) throws(SourceError) -> Int? {
         let source = source
         let result = bytes.withUnsafeMutableBytes { bytes in

@@ -25,11 +25,11 @@ package struct ResponseReceiver {
     private var headSize: Int64 = 0
     /// Whether anything was received, even an interim response or a part of a head.
     package private(set) var hasBegun = false
-    /// The time until which content is awaited, in monotonic nanoseconds; nil: no limit.
+    /// The time until which content is awaited, in monotonic nanoseconds; `nil`: no limit.
     package private(set) var deadline: Int64?
     /// Whether enough content was received.
     package private(set) var isSatisfied = false
-    /// The size of the content according to the head; nil if the framing marks its end.
+    /// The size of the content according to the head; `nil` if the framing marks its end.
     private var length: Int64?
     package private(set) var isHeld = false
     /// Whether the hold lasts until the sink is ready.
@@ -136,7 +136,7 @@ package struct ResponseReceiver {
         return events
     }
 
-    /// The length of the content according to the head (RFC 9112 §6.3).
+    /// The length of the content according to the head (RFC 9112 section 6.3).
     private func contentLength(of head: ClientResponseHead) -> Int64? {
         if isResponseToHead || head.status == .noContent || head.status == .notModified { return 0 }
         if head.fields.contains("Transfer-Encoding") { return nil }
@@ -204,7 +204,7 @@ package struct ResponseHeadReader {
             return .refused(.protocolViolation("A line of the head is not a field."))
         }
         if text.first == UInt8(ascii: " ") || text.first == UInt8(ascii: "\t") {
-            // obs-fold (RFC 9112 §5.2): the line continues the one before.
+            // obs-fold (RFC 9112 section 5.2): the line continues the one before.
             if let last = lines.popLast() {
                 lines.append(Fields.Field(name: last.name, value: last.value + " " + trimmed(text)))
             }

@@ -57,7 +57,7 @@ final class EngineCommands: ExchangeCommands {
 
     private struct State: Sendable {
         var waiting: [Command] = []
-        /// The multi handle to wake; nil after the engine's thread has stopped accepting commands.
+        /// The multi handle to wake; `nil` after the engine's thread has stopped accepting commands.
         var multi: MultiHandle?
     }
 

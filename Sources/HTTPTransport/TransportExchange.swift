@@ -103,12 +103,12 @@ package struct TransportResult: Sendable {
     package var received: Int64
     /// Whether the end of the request's content was reached (``ContentSender/isAtEnd(sent:)``).
     package var hasSourceEnded: Bool
-    /// The reason why there is no complete response; nil if there is one. An early response can be complete although
-    /// the request is not (RFC 9112 §9.5).
+    /// The reason why there is no complete response; `nil` if there is one. An early response can be complete although
+    /// the request is not (RFC 9112 section 9.5).
     package var failure: TransportFailure?
     /// Whether the response's content was received to the end according to its framing.
     package var isContentComplete: Bool
-    /// The times of the exchange, without the URI of the request; nil if it was not started or is not measured.
+    /// The times of the exchange, without the URI of the request; `nil` if it was not started or is not measured.
     package var metrics: RequestMetrics?
 
     package init(
@@ -241,15 +241,15 @@ extension BodySink {
 package struct TransportSettings: Sendable {
     /// The path of a PEM file with certificates to trust instead of the system's.
     package var caFile: FilePath?
-    /// The URI of a proxy; nil: the proxy that the environment names (`http_proxy`, `https_proxy`, `no_proxy`); empty:
-    /// none.
+    /// The URI of a proxy; `nil`: the proxy that the environment names (`http_proxy`, `https_proxy`, `no_proxy`);
+    /// empty: none.
     package var proxy: String?
     package var httpVersion: HTTPVersion
     /// The maximum time from the search for the address to the end of the TLS handshake.
     package var connectTimeout: Duration
     /// The certificate with which the client authenticates itself.
     package var clientCertificate: ClientCertificate?
-    /// The version of IP that connections use; nil: any.
+    /// The version of IP that connections use; `nil`: any.
     package var internetProtocol: InternetProtocol?
     /// The path of a Unix socket to which connections are made, in place of the host of the URI.
     package var unixSocket: FilePath?

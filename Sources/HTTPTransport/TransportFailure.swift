@@ -6,7 +6,7 @@ import SystemCalls
 package enum TransportFailure: Error, Sendable, Hashable {
     /// The host's address could not be found.
     case resolve
-    /// No connection was made. The peer is a host and a port; nil if libcurl does not name it.
+    /// No connection was made. The peer is a host and a port; `nil` if libcurl does not name it.
     case connect(to: String?, reason: String)
     /// No connection was made, including its TLS handshake, within ``TransportRequest/stallTimeout``.
     case connectStalled

@@ -157,7 +157,7 @@ package struct ObjectStorageURI: Sendable, Hashable {
     /// The scheme and host of presigned URLs, with a slash at its end.
     var publicRoot: String { "\(publicEndpoint.scheme)://\(publicHost)/" }
 
-    /// The path of an object before percent-encoding; of the bucket if `key` is nil.
+    /// The path of an object before percent-encoding; of the bucket if `key` is `nil`.
     func path(of key: String?) -> String {
         (style == .path ? "/" + bucket : "") + (key.map { "/" + prefix + $0 } ?? (style == .path ? "" : "/"))
     }
@@ -169,7 +169,7 @@ extension ObjectStorageURI: CustomStringConvertible {
 }
 
 extension Sequence<UInt8> {
-    /// The bytes with `%XX` replaced; nil if a percent sign has no two hexadecimal digits after it.
+    /// The bytes with `%XX` replaced; `nil` if a percent sign has no two hexadecimal digits after it.
     var percentDecoded: [UInt8]? {
         var bytes: [UInt8] = []
         var iterator = makeIterator()

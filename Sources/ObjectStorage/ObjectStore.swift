@@ -25,8 +25,8 @@ package protocol ObjectStore: Sendable {
     ///   - limit: the maximum number of objects, from 1 to 1000. The list can only be shorter if no more objects follow.
     func list(prefix: String, after: String?, limit: Int) throws(ObjectError) -> [ObjectListing]
 
-    /// A URL with which everyone can read an object for some time, without credentials. It is a secret. Nil if the storage
-    /// has no such URLs.
+    /// A URL with which everyone can read an object for some time, without credentials. It is a secret. `nil` if the
+    /// storage has no such URLs.
     /// - Parameters:
     ///   - time: at most seven days. The URL becomes invalid earlier if the keys with which it is signed do.
     ///   - responseFields: fields that the response has in place of those of the object: `Cache-Control`,

@@ -161,10 +161,10 @@ package final class S3Client: ObjectStore {
 /// A response to a request for a list (ListObjectsV2).
 private struct ListingPage {
     var listings: [ObjectListing] = []
-    /// The token of the next page; nil if there is none.
+    /// The token of the next page; `nil` if there is none.
     var next: String?
 
-    /// - Returns: nil if the document is not such a response, or an object is not below the prefix.
+    /// - Returns: `nil` if the document is not such a response, or an object is not below the prefix.
     init?(_ document: StorageDocument, prefix: String) {
         guard document.name == "ListBucketResult", let isTruncated = document["IsTruncated"] else { return nil }
         let isEncoded = document["EncodingType"] == "url"

@@ -10,7 +10,7 @@ struct StorageDocument: Hashable {
 
     private static let maxDepth = 16
 
-    /// - Returns: the root element; nil if the document is not well-formed, or has something that is refused.
+    /// - Returns: the root element; `nil` if the document is not well-formed, or has something that is refused.
     init?(_ bytes: [UInt8]) {
         guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
         var reader = Reader(text)

@@ -8,7 +8,7 @@ struct StorageRequest: Sendable {
     var query: [(name: String, value: String)]
     var fields: [(name: String, value: String)]
     var content: [UInt8]
-    /// The bytes of the object that the response may contain; nil if the response is a document.
+    /// The bytes of the object that the response may contain; `nil` if the response is a document.
     var range: Range<Int64>?
     /// SHA-256 of the content in hexadecimal.
     let digest: String

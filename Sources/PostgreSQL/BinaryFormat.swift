@@ -39,7 +39,7 @@ extension DatabaseValue {
         }
     }
 
-    /// Reads a value of a result; nil if the type is unknown or the bytes do not have its form.
+    /// Reads a value of a result; `nil` if the type is unknown or the bytes do not have its form.
     init?(_ bytes: UnsafeRawBufferPointer, ofType number: UInt32) {
         switch number {
         case TypeNumber.boolean:
@@ -113,7 +113,7 @@ extension UnsafeRawBufferPointer {
         return Int(Int32(bigEndian: loadUnaligned(fromByteOffset: offset, as: Int32.self)))
     }
 
-    /// The elements of an array with at most one dimension; nil if the bytes have another form.
+    /// The elements of an array with at most one dimension; `nil` if the bytes have another form.
     fileprivate func array<Value>(map: (UnsafeRawBufferPointer) -> Value?) -> [Value?]? {
         guard let dimensions = count(at: 0), dimensions != 0 else { return count(at: 0) == nil ? nil : [] }
         guard dimensions == 1, let size = count(at: 12), size >= 0 else { return nil }

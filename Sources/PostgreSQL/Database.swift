@@ -185,7 +185,7 @@ package final class Database: Sendable {
 
 /// How a transaction has ended.
 package struct DatabaseReport: Sendable, Hashable {
-    /// Nil if it was committed.
+    /// `nil` if it was committed.
     package var error: DatabaseError?
     /// The duration with all repetitions, in nanoseconds.
     package var nanoseconds: Int64 = 0

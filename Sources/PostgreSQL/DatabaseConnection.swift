@@ -108,7 +108,7 @@ final class DatabaseConnection {
     func send(script: String) -> Bool { PQsendQuery(handle, script) == 1 }
 
     /// Waits for the next result of the server.
-    /// - Returns: nil after the last result of a statement.
+    /// - Returns: `nil` after the last result of a statement.
     func nextResult(until deadline: Int64) throws(DatabaseError) -> DatabaseResult? {
         while true {
             let unsent = PQflush(handle)

@@ -53,22 +53,22 @@ package struct DatabaseRows: Sendable, Hashable {
         return values[row * columns + column]
     }
 
-    /// The value of a column; nil if it is NULL or has another type.
+    /// The value of a column; `nil` if it is NULL or has another type.
     package func integer(_ row: Int, _ column: Int) -> Int64? {
         if case .integer(let value) = self[row, column] { value } else { nil }
     }
 
-    /// The value of a column; nil if it is NULL or has another type.
+    /// The value of a column; `nil` if it is NULL or has another type.
     package func text(_ row: Int, _ column: Int) -> String? {
         if case .text(let value) = self[row, column] { value } else { nil }
     }
 
-    /// The value of a column; nil if it is NULL or has another type.
+    /// The value of a column; `nil` if it is NULL or has another type.
     package func bytes(_ row: Int, _ column: Int) -> [UInt8]? {
         if case .bytes(let value) = self[row, column] { value } else { nil }
     }
 
-    /// The value of a column; nil if it is NULL or has another type.
+    /// The value of a column; `nil` if it is NULL or has another type.
     package func boolean(_ row: Int, _ column: Int) -> Bool? {
         if case .boolean(let value) = self[row, column] { value } else { nil }
     }

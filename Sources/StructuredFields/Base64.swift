@@ -1,11 +1,11 @@
-/// The base64 encoding (RFC 4648 §4).
+/// The base64 encoding (RFC 4648 section 4).
 package enum Base64 {
     private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
 
-    /// Decodes base64; returns nil if it is malformed.
+    /// Decodes base64; returns `nil` if it is malformed.
     ///
-    /// Missing padding and nonzero unused bits in the last character are accepted, as RFC 9651 §4.2.7 recommends;
-    /// padding that is present must be complete.
+    /// Missing padding and nonzero unused bits in the last character are accepted, as RFC 9651 section 4.2.7
+    /// recommends; padding that is present must be complete.
     static func decode(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         let padding = text.reversed().prefix { $0 == .equals }.count
         let content = text.dropLast(padding)

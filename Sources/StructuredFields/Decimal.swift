@@ -1,4 +1,4 @@
-/// A Decimal: up to 12 digits before the point and three after it (RFC 9651 §3.3.2).
+/// A Decimal: up to 12 digits before the point and three after it (RFC 9651 section 3.3.2).
 ///
 /// The value is kept exactly, as a count of thousandths.
 package struct Decimal: Hashable, Sendable {
@@ -8,15 +8,15 @@ package struct Decimal: Hashable, Sendable {
     /// The value times 1000, within ±999,999,999,999,999.
     package let thousandths: Int
 
-    /// Returns nil if the integer part has more than 12 digits.
+    /// Returns `nil` if the integer part has more than 12 digits.
     package init?(thousandths: Int) {
         guard (-Self.maxThousandths...Self.maxThousandths).contains(thousandths) else { return nil }
         self.thousandths = thousandths
     }
 
-    /// Rounds to three fractional digits, and ties to the even digit (RFC 9651 §4.1.5).
+    /// Rounds to three fractional digits, and ties to the even digit (RFC 9651 section 4.1.5).
     ///
-    /// Returns nil if the value is not finite, or if its integer part has more than 12 digits after rounding.
+    /// Returns `nil` if the value is not finite, or if its integer part has more than 12 digits after rounding.
     package init?(rounding value: Double) {
         let scaled = value * 1000
         guard scaled.magnitude <= Double(Self.maxThousandths) + 1 else { return nil }

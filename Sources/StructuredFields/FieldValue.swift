@@ -1,9 +1,9 @@
-/// The type of an entire field: ``Item``, ``List`` or ``OrderedDictionary`` (RFC 9651 §3).
+/// The type of an entire field: ``Item``, ``List`` or ``OrderedDictionary`` (RFC 9651 section 3).
 package protocol FieldValue: Hashable, Sendable {
     /// Parses the combined value of a field, without its name.
     init(parsing bytes: some Collection<UInt8>) throws(ParseFailure)
 
-    /// The canonical value (RFC 9651 §4.1).
+    /// The canonical value (RFC 9651 section 4.1).
     func serialized() throws(SerializationFailure) -> String
 }
 
@@ -13,7 +13,7 @@ extension FieldValue {
         try self.init(parsing: value.utf8)
     }
 
-    /// Parses the field lines of one field, in the order received, combined with a comma (RFC 9651 §4.2).
+    /// Parses the field lines of one field, in the order received, combined with a comma (RFC 9651 section 4.2).
     ///
     /// Without lines the value is empty: a List or Dictionary then has no members, and an Item throws an error.
     package init(parsing lines: [String]) throws(ParseFailure) {
@@ -21,7 +21,7 @@ extension FieldValue {
     }
 }
 
-/// A value with its parameters (RFC 9651 §3.3).
+/// A value with its parameters (RFC 9651 section 3.3).
 package struct Item: Hashable, Sendable {
     package var value: BareItem
     package var parameters: Parameters
@@ -33,7 +33,7 @@ package struct Item: Hashable, Sendable {
 }
 
 extension Item: FieldValue {
-    /// Parses a field whose type is Item (RFC 9651 §4.2.3). Throws an error if the value is empty.
+    /// Parses a field whose type is Item (RFC 9651 section 4.2.3). Throws an error if the value is empty.
     package init(parsing bytes: some Collection<UInt8>) throws(ParseFailure) {
         var parser = try Parser(bytes)
         self = try parser.item()
@@ -47,7 +47,7 @@ extension Item: FieldValue {
     }
 }
 
-/// The value of an Item or of a parameter (RFC 9651 §3.3).
+/// The value of an Item or of a parameter (RFC 9651 section 3.3).
 ///
 /// A case can contain a value that the field format cannot express, such as an Integer of 16 digits; serializing it
 /// throws ``SerializationFailure``. Every value that the parser returns can be serialized.
@@ -66,14 +66,14 @@ package enum BareItem: Hashable, Sendable {
     /// Any Unicode text, with its escapes decoded.
     case displayString(String)
 
-    /// The largest magnitude of an Integer and of a Date (§3.3.1, §3.3.7).
+    /// The largest magnitude of an Integer and of a Date (section 3.3.1, section 3.3.7).
     static let maxInteger = 999_999_999_999_999
 }
 
-/// The parameters of an Item or an Inner List: keys with values, in order (RFC 9651 §3.1.2).
+/// The parameters of an Item or an Inner List: keys with values, in order (RFC 9651 section 3.1.2).
 package typealias Parameters = KeyedEntries<BareItem>
 
-/// Members in order, separated by commas (RFC 9651 §3.1).
+/// Members in order, separated by commas (RFC 9651 section 3.1).
 package struct List: Hashable, Sendable {
     package var members: [Member]
 
@@ -83,14 +83,14 @@ package struct List: Hashable, Sendable {
 }
 
 extension List: FieldValue {
-    /// Parses a field whose type is List (RFC 9651 §4.2.1). An empty value is an empty list.
+    /// Parses a field whose type is List (RFC 9651 section 4.2.1). An empty value is an empty list.
     package init(parsing bytes: some Collection<UInt8>) throws(ParseFailure) {
         var parser = try Parser(bytes)
         self = try parser.list()
         try parser.finish()
     }
 
-    /// The canonical value. An empty list has an empty value; the field is then not sent (RFC 9651 §4.1).
+    /// The canonical value. An empty list has an empty value; the field is then not sent (RFC 9651 section 4.1).
     package func serialized() throws(SerializationFailure) -> String {
         var serializer = Serializer()
         try serializer.append(self)
@@ -98,13 +98,13 @@ extension List: FieldValue {
     }
 }
 
-/// A member of a List or the value of a Dictionary's member (RFC 9651 §3.1, §3.2).
+/// A member of a List or the value of a Dictionary's member (RFC 9651 section 3.1, section 3.2).
 package enum Member: Hashable, Sendable {
     case item(Item)
     case innerList(InnerList)
 }
 
-/// A list of Items in parentheses, which can be empty, and the parameters of the list (RFC 9651 §3.1.1).
+/// A list of Items in parentheses, which can be empty, and the parameters of the list (RFC 9651 section 3.1.1).
 package struct InnerList: Hashable, Sendable {
     package var items: [Item]
     package var parameters: Parameters
@@ -115,11 +115,11 @@ package struct InnerList: Hashable, Sendable {
     }
 }
 
-/// A Dictionary: keys with members, in order (RFC 9651 §3.2).
+/// A Dictionary: keys with members, in order (RFC 9651 section 3.2).
 package typealias OrderedDictionary = KeyedEntries<Member>
 
 extension KeyedEntries: FieldValue where Value == Member {
-    /// Parses a field whose type is Dictionary (RFC 9651 §4.2.2). An empty value is an empty dictionary.
+    /// Parses a field whose type is Dictionary (RFC 9651 section 4.2.2). An empty value is an empty dictionary.
     ///
     /// If a key appears twice, the last member is kept, at the position of the first.
     package init(parsing bytes: some Collection<UInt8>) throws(ParseFailure) {
@@ -128,7 +128,7 @@ extension KeyedEntries: FieldValue where Value == Member {
         try parser.finish()
     }
 
-    /// The canonical value. An empty dictionary has an empty value; the field is then not sent (RFC 9651 §4.1).
+    /// The canonical value. An empty dictionary has an empty value; the field is then not sent (RFC 9651 section 4.1).
     package func serialized() throws(SerializationFailure) -> String {
         var serializer = Serializer()
         try serializer.append(self)
@@ -162,7 +162,7 @@ package struct KeyedEntries<Value: Hashable & Sendable>: Sendable {
     /// The keys, in order.
     package var keys: [String] { entries.map(\.key) }
 
-    /// The value of `key`; nil if there is none. Setting nil removes the entry.
+    /// The value of `key`; `nil` if there is none. Setting `nil` removes the entry.
     package subscript(key: String) -> Value? {
         get { position(of: key).map { entries[$0].value } }
         set {

@@ -1,4 +1,4 @@
-/// The parsing algorithms of RFC 9651 §4.2 over one combined field value.
+/// The parsing algorithms of RFC 9651 section 4.2 over one combined field value.
 ///
 /// It reads every byte a bounded number of times and does not recurse, because Inner Lists cannot be nested.
 struct Parser {
@@ -20,7 +20,7 @@ struct Parser {
         if position < bytes.count { throw failure(.trailingCharacters) }
     }
 
-    /// RFC 9651 §4.2.1
+    /// RFC 9651 section 4.2.1
     mutating func list() throws(ParseFailure) -> List {
         var members: [Member] = []
         while position < bytes.count {
@@ -30,7 +30,7 @@ struct Parser {
         return List(members)
     }
 
-    /// RFC 9651 §4.2.2
+    /// RFC 9651 section 4.2.2
     mutating func dictionary() throws(ParseFailure) -> OrderedDictionary {
         var dictionary = OrderedDictionary()
         while position < bytes.count {
@@ -45,19 +45,19 @@ struct Parser {
         return dictionary
     }
 
-    /// RFC 9651 §4.2.3
+    /// RFC 9651 section 4.2.3
     mutating func item() throws(ParseFailure) -> Item {
         let value = try bareItem()
         return Item(value, parameters: try parameters())
     }
 
-    /// RFC 9651 §4.2.1.1
+    /// RFC 9651 section 4.2.1.1
     private mutating func member() throws(ParseFailure) -> Member {
         if current == .openParenthesis { return .innerList(try innerList()) }
         return .item(try item())
     }
 
-    /// RFC 9651 §4.2.1.2
+    /// RFC 9651 section 4.2.1.2
     private mutating func innerList() throws(ParseFailure) -> InnerList {
         position += 1
         var items: [Item] = []
@@ -70,7 +70,7 @@ struct Parser {
         }
     }
 
-    /// RFC 9651 §4.2.3.2
+    /// RFC 9651 section 4.2.3.2
     private mutating func parameters() throws(ParseFailure) -> Parameters {
         var parameters = Parameters()
         while consume(.semicolon) {
@@ -81,7 +81,7 @@ struct Parser {
         return parameters
     }
 
-    /// RFC 9651 §4.2.3.3
+    /// RFC 9651 section 4.2.3.3
     private mutating func key() throws(ParseFailure) -> String {
         guard let first = current else { throw failure(.unexpectedEnd) }
         guard first.startsKey else { throw failure(.invalidKey) }
@@ -129,7 +129,7 @@ extension Parser {
     }
 }
 
-/// The reason why a field value is not a structured field of the expected type (RFC 9651 §4.2).
+/// The reason why a field value is not a structured field of the expected type (RFC 9651 section 4.2).
 ///
 /// Such a field must be ignored entirely.
 package struct ParseFailure: Error, Hashable, Sendable {
@@ -145,25 +145,26 @@ package struct ParseFailure: Error, Hashable, Sendable {
         case trailingComma
         /// Two members are not separated by a comma.
         case missingComma
-        /// No key starts here (§3.1.2).
+        /// No key starts here (section 3.1.2).
         case invalidKey
         /// No Item or Inner List starts here.
         case invalidItem
-        /// The items of an Inner List are not separated by spaces (§3.1.1).
+        /// The items of an Inner List are not separated by spaces (section 3.1.1).
         case invalidInnerList
-        /// A sign without digits, or a Decimal that does not have one to three fractional digits (§3.3.1, §3.3.2).
+        /// A sign without digits, or a Decimal that does not have one to three fractional digits (section 3.3.1,
+        /// section 3.3.2).
         case invalidNumber
         /// An Integer of more than 15 digits, or a Decimal with more than 12 before the point.
         case numberTooLong
-        /// A character or escape that a String does not allow (§3.3.3).
+        /// A character or escape that a String does not allow (section 3.3.3).
         case invalidString
-        /// Not base64 (§3.3.5).
+        /// Not base64 (section 3.3.5).
         case invalidByteSequence
-        /// Neither `?0` nor `?1` (§3.3.6).
+        /// Neither `?0` nor `?1` (section 3.3.6).
         case invalidBoolean
-        /// A Date with a fraction (§3.3.7).
+        /// A Date with a fraction (section 3.3.7).
         case invalidDate
-        /// A bad escape in a Display String, or escapes that are not UTF-8 (§3.3.8).
+        /// A bad escape in a Display String, or escapes that are not UTF-8 (section 3.3.8).
         case invalidDisplayString
     }
 
@@ -182,7 +183,7 @@ extension ParseFailure: CustomStringConvertible {
 }
 
 extension Parser {
-    /// RFC 9651 §4.2.3.1
+    /// RFC 9651 section 4.2.3.1
     mutating func bareItem() throws(ParseFailure) -> BareItem {
         guard let first = current else { throw failure(.unexpectedEnd) }
         switch first {
@@ -198,7 +199,7 @@ extension Parser {
         }
     }
 
-    /// RFC 9651 §4.2.4
+    /// RFC 9651 section 4.2.4
     private mutating func number() throws(ParseFailure) -> BareItem {
         let sign = consume(.minus) ? -1 : 1
         guard let first = current else { throw failure(.unexpectedEnd) }
@@ -234,7 +235,7 @@ extension Parser {
         return (value, count)
     }
 
-    /// RFC 9651 §4.2.5
+    /// RFC 9651 section 4.2.5
     private mutating func string() throws(ParseFailure) -> String {
         position += 1
         var content: [UInt8] = []
@@ -258,7 +259,7 @@ extension Parser {
         throw failure(.unexpectedEnd)
     }
 
-    /// RFC 9651 §4.2.7
+    /// RFC 9651 section 4.2.7
     private mutating func byteSequence() throws(ParseFailure) -> [UInt8] {
         position += 1
         let start = position
@@ -268,7 +269,7 @@ extension Parser {
         return content
     }
 
-    /// RFC 9651 §4.2.8
+    /// RFC 9651 section 4.2.8
     private mutating func boolean() throws(ParseFailure) -> Bool {
         position += 1
         guard current != nil else { throw failure(.unexpectedEnd) }
@@ -277,7 +278,7 @@ extension Parser {
         throw failure(.invalidBoolean)
     }
 
-    /// RFC 9651 §4.2.9
+    /// RFC 9651 section 4.2.9
     private mutating func date() throws(ParseFailure) -> Int {
         position += 1
         guard current != nil else { throw failure(.unexpectedEnd) }
@@ -285,7 +286,7 @@ extension Parser {
         return seconds
     }
 
-    /// RFC 9651 §4.2.10
+    /// RFC 9651 section 4.2.10
     private mutating func displayString() throws(ParseFailure) -> String {
         let start = position
         position += 1
@@ -356,7 +357,7 @@ extension UInt8 {
 
     var startsToken: Bool { isLetter || self == .asterisk }
 
-    /// `tchar` of RFC 9110 §5.6.2, or one of the two other characters that a Token can contain.
+    /// `tchar` of RFC 9110 section 5.6.2, or one of the two other characters that a Token can contain.
     var continuesToken: Bool {
         switch self {
         case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"),

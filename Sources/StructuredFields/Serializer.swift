@@ -1,11 +1,11 @@
-/// The serializing algorithms of RFC 9651 §4.1.
+/// The serializing algorithms of RFC 9651 section 4.1.
 struct Serializer {
     private var output: [UInt8] = []
 
     /// The output so far, in ASCII.
     var text: String { String(decoding: output, as: UTF8.self) }
 
-    /// RFC 9651 §4.1.1
+    /// RFC 9651 section 4.1.1
     mutating func append(_ list: List) throws(SerializationFailure) {
         for (index, member) in list.members.enumerated() {
             if index > 0 { append(", ") }
@@ -13,7 +13,7 @@ struct Serializer {
         }
     }
 
-    /// RFC 9651 §4.1.2
+    /// RFC 9651 section 4.1.2
     mutating func append(_ dictionary: OrderedDictionary) throws(SerializationFailure) {
         var isFirst = true
         for (key, member) in dictionary {
@@ -29,7 +29,7 @@ struct Serializer {
         }
     }
 
-    /// RFC 9651 §4.1.3
+    /// RFC 9651 section 4.1.3
     mutating func append(_ item: Item) throws(SerializationFailure) {
         try append(item.value)
         try append(item.parameters)
@@ -42,7 +42,7 @@ struct Serializer {
         }
     }
 
-    /// RFC 9651 §4.1.1.1
+    /// RFC 9651 section 4.1.1.1
     private mutating func append(_ list: InnerList) throws(SerializationFailure) {
         output.append(.openParenthesis)
         for (index, item) in list.items.enumerated() {
@@ -53,7 +53,7 @@ struct Serializer {
         try append(list.parameters)
     }
 
-    /// RFC 9651 §4.1.1.2
+    /// RFC 9651 section 4.1.1.2
     private mutating func append(_ parameters: Parameters) throws(SerializationFailure) {
         for (key, value) in parameters {
             output.append(.semicolon)
@@ -64,7 +64,7 @@ struct Serializer {
         }
     }
 
-    /// RFC 9651 §4.1.1.3
+    /// RFC 9651 section 4.1.1.3
     private mutating func append(key: String) throws(SerializationFailure) {
         guard let first = key.utf8.first, first.startsKey, key.utf8.allSatisfy(\.continuesKey) else {
             throw SerializationFailure(reason: .invalidKey)
@@ -72,7 +72,7 @@ struct Serializer {
         append(key)
     }
 
-    /// RFC 9651 §4.1.3.1
+    /// RFC 9651 section 4.1.3.1
     private mutating func append(_ value: BareItem) throws(SerializationFailure) {
         switch value {
         case .integer(let integer):
@@ -100,7 +100,7 @@ struct Serializer {
         }
     }
 
-    /// RFC 9651 §4.1.4
+    /// RFC 9651 section 4.1.4
     private mutating func append(
         _ integer: Int, else reason: SerializationFailure.Reason
     ) throws(SerializationFailure) {
@@ -110,7 +110,7 @@ struct Serializer {
         append(String(integer))
     }
 
-    /// RFC 9651 §4.1.6
+    /// RFC 9651 section 4.1.6
     private mutating func append(string: String) throws(SerializationFailure) {
         output.append(.quote)
         for byte in string.utf8 {
@@ -121,7 +121,7 @@ struct Serializer {
         output.append(.quote)
     }
 
-    /// RFC 9651 §4.1.11
+    /// RFC 9651 section 4.1.11
     private mutating func append(displayString: String) {
         let digits = Array("0123456789abcdef".utf8)
         append("%\"")
@@ -140,19 +140,19 @@ struct Serializer {
     }
 }
 
-/// The reason why a value cannot be serialized as a structured field (RFC 9651 §4.1).
+/// The reason why a value cannot be serialized as a structured field (RFC 9651 section 4.1).
 package struct SerializationFailure: Error, Hashable, Sendable {
     /// The kind of value that cannot be serialized.
     package enum Reason: String, Hashable, Sendable {
-        /// An Integer outside ±999,999,999,999,999 (§4.1.4).
+        /// An Integer outside ±999,999,999,999,999 (section 4.1.4).
         case integerOutOfRange
-        /// A Date outside ±999,999,999,999,999 seconds (§4.1.10).
+        /// A Date outside ±999,999,999,999,999 seconds (section 4.1.10).
         case dateOutOfRange
-        /// A String with a character outside 0x20–0x7E (§4.1.6).
+        /// A String with a character outside 0x20–0x7E (section 4.1.6).
         case invalidString
-        /// A Token that is empty or has a character that a Token does not allow (§4.1.7).
+        /// A Token that is empty or has a character that a Token does not allow (section 4.1.7).
         case invalidToken
-        /// A key that is empty or has a character that a key does not allow (§4.1.1.3).
+        /// A key that is empty or has a character that a key does not allow (section 4.1.1.3).
         case invalidKey
     }
 

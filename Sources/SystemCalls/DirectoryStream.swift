@@ -113,7 +113,7 @@ package final class DirectoryStream {
     deinit { closedir(stream) }
 
     /// Calls `body` with the name and the kind of the next entry other than "." and "..", in no particular order. The
-    /// bytes of the name are valid only during the call. Returns nil at the end.
+    /// bytes of the name are valid only during the call. Returns `nil` at the end.
     ///
     /// An entry that exists during the entire iteration is returned once. An entry that is created or removed during
     /// the iteration may be missing.

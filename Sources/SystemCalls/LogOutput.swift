@@ -108,10 +108,10 @@ package struct LogQueue<Entry> {
         append(entry, size: size)
     }
 
-    /// Whether ``removeAll()`` would return nil.
+    /// Whether ``removeAll()`` would return `nil`.
     package var isEmpty: Bool { entries.isEmpty && dropped == 0 }
 
-    /// Removes and returns all entries; returns nil if there are no entries and no entry was dropped.
+    /// Removes and returns all entries; returns `nil` if there are no entries and no entry was dropped.
     package mutating func removeAll() -> Batch? {
         guard !isEmpty else { return nil }
         defer {

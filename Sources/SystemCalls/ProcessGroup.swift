@@ -130,7 +130,7 @@ package final class ProcessGroup: Sendable {
         }
     }
 
-    /// How the command ended; nil while it runs.
+    /// How the command ended; `nil` while it runs.
     package var currentEnding: Ending? {
         state.withLock { state in
             if state.ending == nil { state.ending = ending(WNOHANG) }
@@ -139,7 +139,7 @@ package final class ProcessGroup: Sendable {
     }
 
     /// How the command ended. The command is not reaped (waitid(2)).
-    /// - Parameter options: `WNOHANG` to return nil if it has not ended; 0 to wait.
+    /// - Parameter options: `WNOHANG` to return `nil` if it has not ended; 0 to wait.
     private func ending(_ options: Int32) -> Ending? {
         var information = siginfo_t()
         let isFound = try? retryingOnInterrupt {

@@ -13,7 +13,7 @@ package struct ProgramRun: Sendable {
         /// The file from the offset of the descriptor on. The program can seek if the file can.
         case file(FileDescriptor)
         /// The bytes that a closure copies into a buffer, from an offset on. It returns their number, which is 0 at the
-        /// end, or nil if it has failed. It is called on another thread. The program cannot seek.
+        /// end, or `nil` if it has failed. It is called on another thread. The program cannot seek.
         case stream(@Sendable (UnsafeMutableRawBufferPointer, Int64) -> Int?)
     }
 

@@ -207,13 +207,13 @@ package struct SocketState: Sendable {
         )
     }
 
-    /// Bytes written that the peer has not acknowledged yet (SIOCOUTQ, tcp(7)); nil if that is unknown.
+    /// Bytes written that the peer has not acknowledged yet (SIOCOUTQ, tcp(7)); `nil` if that is unknown.
     package var unacknowledgedOutput: Int32? {
         var count: Int32 = 0
         return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? count : nil
     }
 
-    /// The local port; nil if the socket has none.
+    /// The local port; `nil` if the socket has none.
     package var localPort: UInt16? {
         var storage = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)

@@ -37,7 +37,7 @@ struct CredentialFiles {
         self.warnings = warnings
     }
 
-    /// The settings of the delivery of events; nil if there is none.
+    /// The settings of the delivery of events; `nil` if there is none.
     var events: EventSettings? {
         var events = settings.events
         events?.secrets = eventSecrets

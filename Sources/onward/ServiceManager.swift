@@ -39,7 +39,7 @@ final class ServiceManager: Sendable {
         return sockets
     }
 
-    /// The maximum time in nanoseconds between two calls of ``notifyAlive(_:)``; nil without a watchdog.
+    /// The maximum time in nanoseconds between two calls of ``notifyAlive(_:)``; `nil` without a watchdog.
     var watchdogInterval: Int64? { notifications == nil ? nil : environment.watchdogInterval.map { $0 * 1000 } }
 
     /// Whether the manager receives notifications.

@@ -19,7 +19,7 @@ struct StorageSettings {
     /// The data directory.
     var root: String { givenRoot ?? Self.defaultRoot }
 
-    /// The shared database and object storage; nil if there is a data directory.
+    /// The shared database and object storage; `nil` if there is a data directory.
     var cluster: ClusterLocation? {
         guard let catalog, let blobs else { return nil }
         return ClusterLocation(catalog: catalog, notifications: notifications ?? catalog, blobs: blobs)

@@ -8,7 +8,7 @@ final class Watchdog: Sendable {
     /// (sd_watchdog_enabled(3)), or after a sixteenth of the interval if the last check failed.
     /// - Parameters:
     ///   - interval: nanoseconds. If no keep-alive message arrives for that time, the service manager ends the process.
-    ///   - check: performs the check until a deadline of the monotonic clock; nil means that it failed. While it does
+    ///   - check: performs the check until a deadline of the monotonic clock; `nil` means that it failed. While it does
     ///     not return, nothing is sent.
     ///   - send: sends a keep-alive message with the result of the check.
     ///   - alarm: is called when a check fails; not again before a check has succeeded.

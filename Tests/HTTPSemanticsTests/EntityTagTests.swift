@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(
-        "RNG-16: strong and weak comparison follow RFC 9110 §8.8.3.2",
+        "RNG-16: strong and weak comparison follow RFC 9110 section 8.8.3.2",
         arguments: [
             ("W/\"1\"", "W/\"1\"", false, true), ("W/\"1\"", "W/\"2\"", false, false),
             ("W/\"1\"", "\"1\"", false, true),

@@ -11,7 +11,7 @@ import Testing
     }
 
     @Test(
-        "All three forms of RFC 9110 §5.6.7 are read",
+        "All three forms of RFC 9110 section 5.6.7 are read",
         arguments: [
             ("Sun, 06 Nov 1994 08:49:37 GMT", 784_111_777), ("Sunday, 06-Nov-94 08:49:37 GMT", 784_111_777),
             ("Sun Nov  6 08:49:37 1994", 784_111_777), ("Wed Nov 16 08:49:37 1994", 784_975_777),

@@ -50,7 +50,7 @@ final class TestDatabase: Sendable {
 }
 
 extension DatabaseError {
-    /// Whether the transaction may have been committed; nil if the server rejected it.
+    /// Whether the transaction may have been committed; `nil` if the server rejected it.
     var mayHaveCommitted: Bool? {
         if case .unavailable(_, let mayHaveCommitted) = self { mayHaveCommitted } else { nil }
     }
@@ -60,7 +60,7 @@ extension DatabaseError {
     }
 }
 
-/// The error that `body` throws; nil if it succeeds.
+/// The error that `body` throws; `nil` if it succeeds.
 func failure<Result>(_ body: () throws(DatabaseError) -> Result) -> DatabaseError? {
     do throws(DatabaseError) {
         _ = try body()

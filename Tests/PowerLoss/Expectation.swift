@@ -18,7 +18,7 @@ struct Expectation {
 
     private(set) var now = History.begin
     private(set) var uploads: [Upload]
-    /// For each name, the uploads whose content the file may have; nil: the file may be absent.
+    /// For each name, the uploads whose content the file may have; `nil`: the file may be absent.
     private(set) var contents: [Set<Int?>]
     /// For each name, the changes that had begun and were not yet reported: each may become effective at any time.
     private var underWay: [Set<Int?>]

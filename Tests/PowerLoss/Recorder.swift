@@ -240,7 +240,7 @@ extension Recorder.State {
         return nextFile
     }
 
-    /// A path below the root, without "." and ".."; nil for a path elsewhere.
+    /// A path below the root, without "." and ".."; `nil` for a path elsewhere.
     fileprivate func resolve(_ directory: CInt, _ path: UnsafePointer<CChar>) -> String? {
         guard let root else { return nil }
         let text = String(cString: path)

@@ -83,7 +83,7 @@ struct ModelServer {
         answer = Response(status: 201, content: stored)
     }
 
-    /// Receives the content and returns the response; nil if the client has disconnected or processing has begun.
+    /// Receives the content and returns the response; `nil` if the client has disconnected or processing has begun.
     private mutating func receiveContent(
         _ request: Request, _ plan: ContentPlan, _ responses: UploadResponses, isCreation: Bool
     ) -> Response? {

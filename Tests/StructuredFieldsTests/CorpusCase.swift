@@ -35,7 +35,7 @@ struct CorpusCase {
 }
 
 extension CorpusCase {
-    /// `expected` as the value that parsing has to return, or nil if the types of this module cannot represent it.
+    /// `expected` as the value that parsing has to return, or `nil` if the types of this module cannot represent it.
     func expectedItem() throws -> Item? {
         try Self.item(expected)
     }
@@ -106,7 +106,7 @@ extension CorpusCase {
         }
     }
 
-    /// Decodes base32 (RFC 4648 §6); the text of the corpus is well formed.
+    /// Decodes base32 (RFC 4648 section 6); the text of the corpus is well formed.
     private static func bytes(base32 text: String) -> [UInt8] {
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".utf8)
         var bytes: [UInt8] = []

@@ -136,7 +136,7 @@ struct ItemTests {
     }
 
     @Test(
-        "Base64 is accepted with exactly the deviations that RFC 9651 §4.2.7 allows",
+        "Base64 is accepted with exactly the deviations that RFC 9651 section 4.2.7 allows",
         arguments: [
             (":aGVsbG8=:", Array("hello".utf8)), (":aGVsbG8:", Array("hello".utf8)), (":iQ==:", [0x89]),
             (":iZ==:", [0x89]),

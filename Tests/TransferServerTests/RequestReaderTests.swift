@@ -46,7 +46,7 @@ struct ReadInput {
 
     /// - Parameters:
     ///   - rooms: the sizes of the buffers for the content of each request; the last one is also that of all later requests.
-    ///   - waits: how often the server waits for the remaining bytes of short content after each head; nil if it
+    ///   - waits: how often the server waits for the remaining bytes of short content after each head; `nil` if it
     ///     does not want the content yet.
     init(
         _ bytes: [UInt8], cuts: [Int] = [], isRecordwise: Bool = false, rooms: [Int] = [64 << 10], waits: Int? = nil

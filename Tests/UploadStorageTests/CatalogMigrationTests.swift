@@ -67,7 +67,7 @@ import Testing
         func filesWithSecrets(_ directory: String? = nil) throws -> [String] {
             let directory = directory ?? self.directory
             return try FileManager.default.contentsOfDirectory(atPath: directory).filter { name in
-                // `contents` returns nil for a directory.
+                // `contents` returns `nil` for a directory.
                 let data = FileManager.default.contents(atPath: directory + "/" + name) ?? Data()
                 return data.range(of: Data(Self.secret.utf8)) != nil
             }.sorted()

@@ -227,7 +227,7 @@ import Testing
 }
 
 extension CatalogRow {
-    /// - Parameter number: determines the id, and so the pages of the database; nil for a random id.
+    /// - Parameter number: determines the id, and so the pages of the database; `nil` for a random id.
     static func testing(_ offset: Int64 = 0, number: UInt64? = nil) -> CatalogRow {
         let id = number.map { UploadID(high: $0 &* 0x9E37_79B9_7F4A_7C15, low: $0) } ?? UploadID()
         return CatalogRow(

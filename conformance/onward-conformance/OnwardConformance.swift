@@ -110,7 +110,7 @@ enum OnwardConformance {
             width: Terminal.columns(of: 1) ?? 120)
     }
 
-    /// - Parameter command: the command with the error; nil if there is none.
+    /// - Parameter command: the command with the error; `nil` if there is none.
     static func usageError(_ reason: String, of command: String? = nil) -> Int32 {
         let help = (command.map { $0 + " " } ?? "") + "--help"
         Output.printError("\(reason)\nSee '\(manual.name) \(help)'.", of: command)

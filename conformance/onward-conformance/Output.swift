@@ -28,7 +28,7 @@ enum Output {
     }
 
     /// Writes a message to standard error; errors are ignored.
-    /// - Parameter command: the command that failed; nil for the program.
+    /// - Parameter command: the command that failed; `nil` for the program.
     static func printError(_ reason: String, of command: String? = nil) {
         LogOutput().write("onward-conformance\(command.map { " " + $0 } ?? ""): \(reason)\n")
     }

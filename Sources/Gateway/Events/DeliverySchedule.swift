@@ -128,7 +128,7 @@ struct DeliverySchedule: Sendable, Hashable {
 
     // MARK: Attempts
 
-    /// Returns the next event to deliver, and counts it as running; nil if none is due.
+    /// Returns the next event to deliver, and counts it as running; `nil` if none is due.
     mutating func next(now: Int64) -> OutboxEntry? {
         guard let index = nextIndex(now: now) else { return nil }
         entries[index].isRunning = true
@@ -156,7 +156,7 @@ struct DeliverySchedule: Sendable, Hashable {
         }
     }
 
-    /// The time at which ``next(now:)`` has to be called again; nil if that depends only on running attempts and new
+    /// The time at which ``next(now:)`` has to be called again; `nil` if that depends only on running attempts and new
     /// events.
     func nextDue(now: Int64) -> Int64? {
         guard running < (isUnavailable ? 1 : rules.concurrency) else { return nil }

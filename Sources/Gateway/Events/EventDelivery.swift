@@ -148,8 +148,8 @@ public final class EventDelivery: Sendable {
         add(entries, of: page)
     }
 
-    /// - Parameter page: the page with the events; nil if an operator retries them, or if they were removed only from the
-    ///   schedule.
+    /// - Parameter page: the page with the events; `nil` if an operator retries them, or if they were removed only from
+    ///   the schedule.
     private func add(_ entries: [OutboxEntry], of page: OutboxPosition.Page? = nil) {
         let now = SystemClock.monotonicNanoseconds()
         let wall = wallMilliseconds

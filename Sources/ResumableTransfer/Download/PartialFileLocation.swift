@@ -9,7 +9,7 @@ struct PartialFileLocation: Sendable {
     let destinationName: FilePath?
 
     /// Opens the directory of a destination.
-    /// - Returns: nil if there is no such directory.
+    /// - Returns: `nil` if there is no such directory.
     /// - Throws: `destinationUnusable`, `storageUnusable`.
     static func open(
         _ destination: DownloadDestination, storage: TransferStorage

@@ -77,7 +77,7 @@ public final class ResumableURLSession: URLSession, @unchecked Sendable {
         with request: URLRequest, from bodyData: Data?,
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionUploadTask {
-        // The superclass does not accept nil.
+        // The superclass does not accept `nil`.
         let bodyData = bodyData ?? Data()
         guard canTransfer(request) else {
             return super.uploadTask(with: request, from: bodyData, completionHandler: completionHandler)

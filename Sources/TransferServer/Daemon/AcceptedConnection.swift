@@ -38,15 +38,15 @@ final class AcceptedConnection {
     /// Must be called before the descriptor is closed.
     func endFiltering() { onward_filter_remove(descriptor) }
 
-    /// Returns the request whose head libmicrohttpd has received last. Each request is returned only once; nil if there
-    /// is no new request.
+    /// Returns the request whose head libmicrohttpd has received last. Each request is returned only once; `nil` if
+    /// there is no new request.
     func nextRequest() -> ReceivedRequest? { reader.nextRequest() }
 
     /// The maximum number of bytes, and the time in nanoseconds, of ``receiveShortContent(_:)``.
     private static let (shortContent, shortTime) = (256 << 10, Int64(2_000_000))
 
     /// Receives the remaining content of the last request if it is short and arrives within a moment.
-    /// - Parameter session: the GnuTLS session of the connection; nil without TLS.
+    /// - Parameter session: the GnuTLS session of the connection; `nil` without TLS.
     /// - Returns: whether all content has arrived.
     func receiveShortContent(_ session: UnsafeMutableRawPointer?) -> Bool {
         let deadline = SystemClock.monotonicNanoseconds() + Self.shortTime
@@ -62,7 +62,7 @@ final class AcceptedConnection {
     var hasInput: Bool { reader.hasInput }
 
     /// Reads the content of the last request, as far as it has arrived.
-    /// - Parameter session: the GnuTLS session of the connection; nil without TLS.
+    /// - Parameter session: the GnuTLS session of the connection; `nil` without TLS.
     func readContent(
         into buffer: UnsafeMutableRawBufferPointer, _ session: UnsafeMutableRawPointer?
     ) -> RequestReader.Content {
@@ -178,7 +178,7 @@ struct RequestConnection {
         ConnectionOutput(socket: entry.output, session: session.map(TLSSession.init))
     }
 
-    /// The GnuTLS session; nil without TLS.
+    /// The GnuTLS session; `nil` without TLS.
     private var session: UnsafeMutableRawPointer? { entry.credentials == nil ? nil : Self.session(of: handle) }
 
     static func session(of handle: OpaquePointer) -> UnsafeMutableRawPointer? {

@@ -78,7 +78,7 @@ struct RequestReader {
         }
     }
 
-    /// Returns the request whose substitute was written last. Each request is returned only once; nil if there is no
+    /// Returns the request whose substitute was written last. Each request is returned only once; `nil` if there is no
     /// new request.
     mutating func nextRequest() -> ReceivedRequest? {
         defer { request = nil }
@@ -308,7 +308,7 @@ struct RequestReader {
     /// The source during one read.
     private struct Input<Source: ByteSource> {
         let source: Source
-        /// The end of the input; nil while it is open.
+        /// The end of the input; `nil` while it is open.
         var end: Int?
         /// Whether the source has no more input now.
         var isDrained = false

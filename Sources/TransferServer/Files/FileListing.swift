@@ -80,7 +80,7 @@ struct FileListing {
 
 /// The format of a listing: its start, its entries and its end.
 protocol ListingFormat: Sendable {
-    /// The maximum number of entries; nil: all entries are listed.
+    /// The maximum number of entries; `nil`: all entries are listed.
     var maxEntries: Int? { get }
     func appendStart(to bytes: inout [UInt8])
     func append(_ entry: PublishedEntry, isFirst: Bool, to bytes: inout [UInt8])

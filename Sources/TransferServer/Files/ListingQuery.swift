@@ -13,7 +13,7 @@ struct ListingQuery: Sendable, Hashable {
 
     /// The maximum number of entries on the page.
     var limit = 1000
-    /// The page starts after this name; nil for the first page.
+    /// The page starts after this name; `nil` for the first page.
     var cursor: String?
     /// Only names that begin with this text are listed.
     var prefix: String

@@ -7,7 +7,7 @@ import SystemCalls
 final class ServerLog: Sendable {
     private struct State {
         var queue = LogQueue<LogEntry>(maxEntries: 1024, maxBytes: 1 << 20)
-        /// The time in monotonic nanoseconds at which the thread stops even if lines remain; nil if it must not stop.
+        /// The time in monotonic nanoseconds at which the thread stops even if lines remain; `nil` if it must not stop.
         var deadline: Int64?
         /// Whether the writing thread runs.
         var isWriting = false
@@ -137,7 +137,7 @@ final class ServerLog: Sendable {
         }
     }
 
-    /// Waits for entries; returns nil when the thread must end.
+    /// Waits for entries; returns `nil` when the thread must end.
     private func next() -> LogQueue<LogEntry>.Batch? {
         state.waitForever { state -> LogQueue<LogEntry>.Batch?? in
             if let batch = state.queue.removeAll() { return .some(batch) }

@@ -160,8 +160,8 @@ public struct PublicBase: Sendable, Hashable, CustomStringConvertible {
     /// An empty base: clients use the paths of the server.
     public init() { description = "" }
 
-    /// Parses a URL such as `https://files.example/inbox/`, as in `--public-url`. Returns nil if the scheme is not http
-    /// or https, the URL has user information, a query or a fragment, or the path is invalid.
+    /// Parses a URL such as `https://files.example/inbox/`, as in `--public-url`. Returns `nil` if the scheme is not
+    /// http or https, the URL has user information, a query or a fragment, or the path is invalid.
     public init?(url: String) {
         guard let target = RequestTarget(parsing: url), target.form == .absolute, target.query == nil,
             let scheme = target.scheme, let authority = target.authority.flatMap(Authority.init(parsing:)),
@@ -170,8 +170,8 @@ public struct PublicBase: Sendable, Hashable, CustomStringConvertible {
         description = "\(scheme)://\(authority.serialized)\(path)"
     }
 
-    /// Parses a prefix such as `/inbox`, as in `X-Forwarded-Prefix`. Returns nil if the prefix is not a valid path. Two
-    /// slashes in a row are also invalid, because they would begin the name of another host.
+    /// Parses a prefix such as `/inbox`, as in `X-Forwarded-Prefix`. Returns `nil` if the prefix is not a valid path.
+    /// Two slashes in a row are also invalid, because they would begin the name of another host.
     public init?(prefix: String) {
         guard let path = Self.prefix(prefix) else { return nil }
         description = path

@@ -41,8 +41,8 @@ protocol Exchange: AnyObject {
     /// Handles the regular end of the content.
     func finish() -> NextStep
     func end(_ end: RequestEnd)
-    /// The time after which ``hasEarlyResponse`` is read again while content is awaited, in milliseconds; nil if it cannot
-    /// become true then.
+    /// The time after which ``hasEarlyResponse`` is read again while content is awaited, in milliseconds; `nil` if it
+    /// cannot become true then.
     var checkInterval: Int32? { get }
     /// Whether ``check()`` has an interim or final response to send, or other work.
     var hasEarlyResponse: Bool { get }

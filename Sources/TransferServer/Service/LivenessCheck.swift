@@ -24,7 +24,7 @@ package final class LivenessCheck: Sendable {
     }
 
     /// Returns the health of the store if all addresses accept connections and the store responds before the deadline
-    /// (monotonic nanoseconds); otherwise nil, because the server is stuck.
+    /// (monotonic nanoseconds); otherwise `nil`, because the server is stuck.
     package func health(until deadline: Int64) -> Health? {
         guard addresses.allSatisfy({ Self.canConnect($0, until: deadline) }) else { return nil }
         return store.liveHealth(until: deadline)

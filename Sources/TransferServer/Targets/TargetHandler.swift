@@ -70,7 +70,7 @@ public protocol TargetHandler: Sendable {
 extension TargetHandler {
     /// Returns `false`.
     public var completionIsRepeatable: Bool { false }
-    /// The fields of representation metadata (RFC 9110 §8).
+    /// The fields of representation metadata (RFC 9110 section 8).
     public var storedFields: [String] {
         ["Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition"]
     }
@@ -82,9 +82,10 @@ extension TargetHandler {
 
 /// The error of a ``TargetHandler/complete(_:)`` that cannot process an upload now, for example because a database is busy.
 ///
-/// The upload remains, with all its bytes. The client gets 503 (Service Unavailable) with `Retry-After` (RFC 9110 §15.6.4
-/// and §10.2.3); when it repeats the completing request, `complete` is called again. If the client does not know the URL
-/// of an upload resource, for example after a plain `POST`, the bytes are removed, and it has to send them again.
+/// The upload remains, with all its bytes. The client gets 503 (Service Unavailable) with `Retry-After` (RFC 9110
+/// section 15.6.4 and section 10.2.3); when it repeats the completing request, `complete` is called again. If the
+/// client does not know the URL of an upload resource, for example after a plain `POST`, the bytes are removed, and it
+/// has to send them again.
 ///
 /// This requires that ``TargetHandler/completionIsRepeatable`` is `true`. Otherwise this is an error like any other.
 public struct TargetUnavailable: Error, Sendable, Hashable, CustomStringConvertible {

@@ -17,7 +17,7 @@ package protocol BlobArea: Sendable {
     /// Returns an iterator over the names of the blobs of unfinished uploads, in no particular order. It may return
     /// names that are created or removed during the iteration.
     func names() throws(Errno) -> BlobNames
-    /// Returns the number of bytes of an unfinished upload under this name; nil if there are none.
+    /// Returns the number of bytes of an unfinished upload under this name; `nil` if there are none.
     func size(of name: String) throws(Errno) -> Int64?
     func space() throws(Errno) -> FileSystemSpace
     /// Writes a test file, makes it durable and removes it.
@@ -56,9 +56,9 @@ package protocol Blob: Sendable {
     /// ``synchronize(including:)``.
     func awaitWriteBack(at offset: Int64, count: Int64)
     /// Returns an error if ``synchronize(including:)`` would probably fail, because the storage of all blobs has failed
-    /// since a time (monotonic nanoseconds), and not worked; otherwise nil.
+    /// since a time (monotonic nanoseconds), and not worked; otherwise `nil`.
     func failure(since time: Int64) -> Errno?
-    /// Returns once all bytes, and `detail` if it is not nil, are on stable storage.
+    /// Returns once all bytes, and `detail` if it is not `nil`, are on stable storage.
     func synchronize(including detail: BlobDetail?) throws(Errno)
     /// Removes copies of stored bytes from memory, so that they are read from the storage.
     func dropCopy()
@@ -69,7 +69,7 @@ package protocol Blob: Sendable {
     /// Sets the modification time, in nanoseconds since 1970.
     func setModified(_ nanoseconds: Int64) throws(Errno)
     func attributes() throws(Errno) -> PublishedFile.Attributes
-    /// Opens the bytes again, at offset 0 and only for reading; nil if they are not in a local file.
+    /// Opens the bytes again, at offset 0 and only for reading; `nil` if they are not in a local file.
     func openForReading() throws(Errno) -> FileDescriptor?
 }
 
@@ -102,10 +102,10 @@ package struct PublishedBlob: Sendable {
 /// The opened content of a published file.
 package protocol PublishedContent: Sendable {
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
-    /// Returns a second descriptor of the file, which the caller owns and closes; nil if the bytes are not in a local
+    /// Returns a second descriptor of the file, which the caller owns and closes; `nil` if the bytes are not in a local
     /// file.
     func duplicateForHandover() throws(Errno) -> Int32?
-    /// Returns a URL with which the client reads the bytes from another server for a minute; nil if there is none.
+    /// Returns a URL with which the client reads the bytes from another server for a minute; `nil` if there is none.
     /// - Parameter fields: fields that the response of the other server has.
     func downloadURL(with fields: Fields) throws(Errno) -> String?
 }
@@ -116,18 +116,18 @@ extension PublishedContent {
 
 /// A directory of published files that is read in steps. Use it from one thread at a time.
 package protocol PublishedDirectory: AnyObject {
-    /// Calls `body` with the bytes of the next name, in the order of the file system; returns nil at the end. Names
+    /// Calls `body` with the bytes of the next name, in the order of the file system; returns `nil` at the end. Names
     /// that belong neither to files nor to directories may be included.
     func nextName<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(Errno) -> Result?
     /// Prepares ``nextName(_:)`` to return the names that begin with `prefix` and come after `name` in the order of their
     /// bytes, perhaps followed by other names. Returns false if the directory has another order; then nothing changes.
     func begin(after name: String?, prefix: String) -> Bool
-    /// Identifies a directory that probably has thousands of entries, whatever its path is; nil if it is smaller, or if
-    /// its changes cannot be observed.
+    /// Identifies a directory that probably has thousands of entries, whatever its path is; `nil` if it is smaller, or
+    /// if its changes cannot be observed.
     var identityIfLarge: String? { get }
     /// Starts to observe the names of the directory. Names that ``nextName(_:)`` has returned already are not observed.
     func watch() throws(Errno) -> DirectoryWatch
-    /// Returns the file or directory that has this name now; nil if there is none.
+    /// Returns the file or directory that has this name now; `nil` if there is none.
     func entry(_ name: String) throws(Errno) -> PublishedEntry?
 }
 

@@ -35,7 +35,8 @@ package protocol PublishingBlobArea: BlobArea {
     /// After a failure, call ``withdraw(_:to:)``: a later success of this method would not prove that the publication
     /// is durable.
     /// - Parameters:
-    ///   - blob: the bytes, opened before they were published; nil if they were published before the store was opened.
+    ///   - blob: the bytes, opened before they were published; `nil` if they were published before the store was
+    ///     opened.
     ///   - epoch: the epoch from before the names were changed.
     func synchronizePublication(
         _ name: PublishedName, of blob: (any Blob)?, since epoch: SynchronizationEpoch

@@ -48,7 +48,7 @@ package indirect enum CatalogChange: Sendable {
     /// A name that bytes get together with the end of their upload.
     package enum Naming: Sendable {
         /// Publishes the bytes as a file, whose record is that of the change. The directory of the name exists.
-        /// `replaced` is the entity tag of the file that is replaced; nil if no file may have the name. If the name
+        /// `replaced` is the entity tag of the file that is replaced; `nil` if no file may have the name. If the name
         /// belongs to anything else, the change fails with `preconditionFailed`, `targetIsDirectory` or `parentIsFile`.
         case file(PublishedName, PublishedFile.Attributes, blob: String, replaced: String?)
         /// Keeps the bytes as the request `key` for the operator. If they are not `size` bytes, the change fails with

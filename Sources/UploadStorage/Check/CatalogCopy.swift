@@ -9,7 +9,7 @@ final class CatalogCopy {
 
     private let place: String
     private let connection: SQLiteConnection
-    /// A description of the migration that the next start will run; nil if the catalog is up to date.
+    /// A description of the migration that the next start will run; `nil` if the catalog is up to date.
     let announcement: String?
 
     /// - Parameter scratch: a directory for the copy.
@@ -86,7 +86,7 @@ final class CatalogCopy {
         try !connection.rows(CatalogSQL.selectBlob, [.text(name)]).isEmpty
     }
 
-    /// Returns the totals that the last stop saved, and the totals of the rows; nil if the last stop saved no totals.
+    /// Returns the totals that the last stop saved, and the totals of the rows; `nil` if the last stop saved no totals.
     func totals() throws(SQLiteFailure) -> (saved: CatalogTotals, counted: CatalogTotals)? {
         guard
             try connection.rows(CatalogSQL.readUserVersion).first?[0].integer == Int64(CatalogSQL.migrations.count),

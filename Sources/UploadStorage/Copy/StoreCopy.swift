@@ -145,7 +145,7 @@ package struct StoreCopy {
         report.bytes += attributes.size
     }
 
-    /// The attributes of this file in the target; nil if the target does not have it.
+    /// The attributes of this file in the target; `nil` if the target does not have it.
     private func present(
         _ name: PublishedName, _ attributes: PublishedFile.Attributes
     ) throws(StoreError) -> PublishedFile.Attributes? {

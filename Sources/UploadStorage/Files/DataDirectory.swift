@@ -160,7 +160,7 @@ final class DataDirectory: Sendable {
 
     /// Runs system calls, and converts their errors to a ``StoreError`` without the path of the directory, which the
     /// caller knows.
-    /// - Parameter name: the part of the directory that the calls use; nil for the directory itself.
+    /// - Parameter name: the part of the directory that the calls use; `nil` for the directory itself.
     private static func translating<Result>(
         in name: String? = nil, _ body: () throws(Errno) -> Result
     ) throws(StoreError) -> Result {

@@ -223,7 +223,7 @@ struct FileSystemSynchronization: Sendable, Hashable {
     private static let (minPause, maxPause): (Int64, Int64) = (1_000_000_000, 60_000_000_000)
 
     let isSupported: Bool
-    /// The time at which the running call began; nil if none runs. All times are monotonic, in nanoseconds.
+    /// The time at which the running call began; `nil` if none runs. All times are monotonic, in nanoseconds.
     private var begun: Int64?
     /// The last pause; 0 after a call that was fast and succeeded.
     private var pause: Int64 = 0

@@ -5,10 +5,10 @@ import SystemCalls
 package protocol RetainedRequests: Sendable {
     /// The keys of all requests, sorted.
     func keys() throws(StoreError) -> [String]
-    /// Opens a request that no other process uses until the value is released; nil if there is none with this key.
+    /// Opens a request that no other process uses until the value is released; `nil` if there is none with this key.
     /// - Throws: ``StoreError/inUse`` if another process uses the request.
     func request(_ key: String) throws(StoreError) -> RetainedRequest?
-    /// The description of a request, which another process may use; nil if there is none with this key.
+    /// The description of a request, which another process may use; `nil` if there is none with this key.
     func description(_ key: String) throws(StoreError) -> [UInt8]?
     /// Gives the content of a request a name in a directory of its application. The caller must remove the name.
     func share(_ key: String, in path: String) throws(StoreError) -> SharedFile

@@ -48,7 +48,7 @@ package final class FaultPlan: Sendable {
         state.withLock { $0.failingOnce = (operation, occurrence, error) }
     }
 
-    /// Makes every operation of this kind fail from now on; nil makes them succeed again.
+    /// Makes every operation of this kind fail from now on; `nil` makes them succeed again.
     package func fail(_ operation: Operation, with error: Errno?) {
         state.withLock { $0.failing[operation] = error }
     }

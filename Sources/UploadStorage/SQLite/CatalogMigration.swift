@@ -109,7 +109,7 @@ struct CatalogMigration {
 
     /// Cleans one page of rows in one transaction. Rows that are already clean do not change.
     ///
-    /// - Returns: the id of the last row; nil if there are no more rows.
+    /// - Returns: the id of the last row; `nil` if there are no more rows.
     private func cleanRows(after last: [UInt8]) throws(SQLiteFailure) -> [UInt8]? {
         let page = try connection.rows(CatalogSQL.selectCreations, [.blob(last)])
         try connection.execute(CatalogSQL.begin)
@@ -150,7 +150,7 @@ struct CatalogMigration {
         if free < needed { throw Self.shortage(needed: needed, free: free) }
     }
 
-    /// Returns a description of the migration that the next start will run; nil if the database is up to date.
+    /// Returns a description of the migration that the next start will run; `nil` if the database is up to date.
     ///
     /// - Parameter free: the number of free bytes in the file system of the database.
     func announcement(from version: Int, free: Int64) throws(SQLiteFailure) -> String? {

@@ -11,15 +11,15 @@ final class SQLiteCatalog: UploadCatalog {
     private let writer: SQLiteCatalogWriter
     /// The result of the checks of the database so far.
     private struct Integrity {
-        /// The damage that was found, with which all later changes fail; nil if there is none.
+        /// The damage that was found, with which all later changes fail; `nil` if there is none.
         var damage: StoreError?
         var isVerified = true
     }
 
-    /// The connection for reading; nil once the catalog is closed.
+    /// The connection for reading; `nil` once the catalog is closed.
     private let reader: Monitor<SQLiteConnection?>
-    /// A view of the database in the state that it had when it was opened; nil if neither a count nor a verification is
-    /// needed.
+    /// A view of the database in the state that it had when it was opened; `nil` if neither a count nor a verification
+    /// is needed.
     private let snapshot: SQLiteSnapshot?
     let savedTotals: CatalogTotals?
     let needsVerification: Bool
@@ -313,7 +313,7 @@ extension CatalogTotals {
         }
     }
 
-    /// Reads the totals that a clean stop saved; nil if the last stop saved no totals.
+    /// Reads the totals that a clean stop saved; `nil` if the last stop saved no totals.
     init?(savedIn connection: SQLiteConnection) throws(SQLiteFailure) {
         guard try connection.mark("totals-saved") == 1 else { return nil }
         self.init()
@@ -329,7 +329,7 @@ extension CatalogTotals {
 }
 
 extension SQLiteConnection {
-    /// Returns the saved number with this name; nil if there is none.
+    /// Returns the saved number with this name; `nil` if there is none.
     func mark(_ name: String) throws(SQLiteFailure) -> Int64? {
         try rows(CatalogSQL.readMark, [.text(name)]).first?[0].integer
     }

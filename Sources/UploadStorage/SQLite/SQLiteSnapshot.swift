@@ -44,7 +44,7 @@ final class SQLiteSnapshot: @unchecked Sendable {
         try CatalogTotals { (sql, parameters) throws(SQLiteFailure) in try rows(sql, parameters) }
     }
 
-    /// Returns the first message of `quick_check`; nil if the database is intact.
+    /// Returns the first message of `quick_check`; `nil` if the database is intact.
     func damage() throws(SQLiteFailure) -> String? {
         let answer = try rows(CatalogSQL.quickCheck).first?[0].text ?? "quick_check returned no result"
         return answer == "ok" ? nil : answer

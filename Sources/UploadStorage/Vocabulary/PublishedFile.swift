@@ -47,14 +47,15 @@ public final class PublishedFile: Sendable {
         try translating("read a published file") { () throws(Errno) in try content.read(into: buffer, at: offset) }
     }
 
-    /// A URL with which the client reads the bytes from another server for a minute; nil if there is none. It is a secret.
+    /// A URL with which the client reads the bytes from another server for a minute; `nil` if there is none. It is a
+    /// secret.
     /// - Parameter fields: fields that the response of the other server has.
     package func downloadURL(with fields: Fields) throws(StoreError) -> String? {
         try translating("make a URL for a download") { () throws(Errno) in try content.downloadURL(with: fields) }
     }
 
-    /// A descriptor of the file for calls that copy bytes inside the kernel; nil if the bytes are not in a local file.
-    /// The caller owns and closes it.
+    /// A descriptor of the file for calls that copy bytes inside the kernel; `nil` if the bytes are not in a local
+    /// file. The caller owns and closes it.
     package func duplicateForHandover() throws(StoreError) -> Int32? {
         try translating("duplicate a descriptor") { () throws(Errno) in try content.duplicateForHandover() }
     }
@@ -65,8 +66,8 @@ public struct PublishedName: Hashable, Sendable {
     /// The segments of the path, at least one.
     public let segments: [String]
 
-    /// Creates a name from its segments. Returns nil if there is no segment, or if a segment is empty, is "." or "..",
-    /// contains "/" or NUL, or has more than 255 bytes of UTF-8. So no name can leave the root.
+    /// Creates a name from its segments. Returns `nil` if there is no segment, or if a segment is empty, is "." or
+    /// "..", contains "/" or NUL, or has more than 255 bytes of UTF-8. So no name can leave the root.
     public init?(segments: [String]) {
         guard !segments.isEmpty, segments.allSatisfy(Self.isValid) else { return nil }
         self.segments = segments
@@ -102,8 +103,8 @@ public struct PublishedName: Hashable, Sendable {
         /// The directory `files/` itself.
         public static let root = Directory(trusted: [])
 
-        /// Creates the path of a directory. Returns nil in the same cases as ``PublishedName/init(segments:)``, except
-        /// that an empty path is the root.
+        /// Creates the path of a directory. Returns `nil` in the same cases as ``PublishedName/init(segments:)``,
+        /// except that an empty path is the root.
         public init?(segments: [String]) {
             guard segments.allSatisfy(PublishedName.isValid) else { return nil }
             self.segments = segments
@@ -113,7 +114,7 @@ public struct PublishedName: Hashable, Sendable {
             self.segments = segments
         }
 
-        /// Returns the name of an entry of this directory; nil if that is not a valid name.
+        /// Returns the name of an entry of this directory; `nil` if that is not a valid name.
         public func appending(_ segment: String) -> PublishedName? {
             PublishedName(segments: segments + [segment])
         }
@@ -131,14 +132,14 @@ public struct Publication: Sendable {
     public var name: PublishedName
     /// The representation metadata, such as Content-Type, that is served with the file.
     public var fields: Fields
-    /// Evaluates the file that has the name now, or nil if there is none. The file cannot change between this call and
-    /// the publication. If a response is returned, nothing is published, this response is the final response, and the
-    /// bytes are removed. The name is locked during the call, so the closure must not call the store.
+    /// Evaluates the file that has the name now, or `nil` if there is none. The file cannot change between this call
+    /// and the publication. If a response is returned, nothing is published, this response is the final response, and
+    /// the bytes are removed. The name is locked during the call, so the closure must not call the store.
     public var condition: @Sendable (PublishedFile.Attributes?) -> Response?
     /// Whether an existing file with this name is replaced. Otherwise the next name of `alternatives` is tried if the
     /// name is in use.
     public var replaces: Bool
-    /// Returns the name for the n-th further attempt, where n begins at 1; nil ends the search.
+    /// Returns the name for the n-th further attempt, where n begins at 1; `nil` ends the search.
     public var alternatives: @Sendable (Int) -> PublishedName?
     /// Returns the final response, which is saved before the file appears. The arguments are whether the name is new,
     /// and the name that was chosen.
@@ -176,7 +177,7 @@ public struct Publication: Sendable {
 /// condition again.
 package struct PublicationIntent: Sendable, Hashable {
     package var name: PublishedName
-    /// The entity tag of the file that had this name when the publication was decided; nil if there was no file, and
+    /// The entity tag of the file that had this name when the publication was decided; `nil` if there was no file, and
     /// then no file may be replaced.
     package var replaced: String?
     /// The identity of the bytes, which does not change with their name.

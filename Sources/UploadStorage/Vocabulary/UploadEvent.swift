@@ -92,7 +92,7 @@ public struct UploadEvent: Sendable, Hashable {
             length: length ?? row.length, status: status, file: file?.name, fields: fields)
     }
 
-    /// Returns the event of the end of an upload; nil if the phase is not an end.
+    /// Returns the event of the end of an upload; `nil` if the phase is not an end.
     init?(
         endOf row: CatalogRow, as phase: UploadRecord.Phase, length: Int64? = nil, file: FileRecord? = nil
     ) {
@@ -143,10 +143,10 @@ package protocol EventRecords {
 
 /// The numbers of events, since the store was opened if they are totals.
 package struct OutboxStatistics: Sendable, Hashable {
-    /// Events that wait for their delivery; nil until they are counted.
+    /// Events that wait for their delivery; `nil` until they are counted.
     package var waiting: Int?
     package var setAside = 0
-    /// The time of the oldest event that waits, in milliseconds since 1970; nil if there is none.
+    /// The time of the oldest event that waits, in milliseconds since 1970; `nil` if there is none.
     package var oldest: Int64?
     package var recorded = 0
     package var delivered = 0

@@ -26,7 +26,7 @@ package struct UploadRecord: Sendable, Hashable {
     package var phase: Phase
     /// The time of creation, in seconds of ``UploadStore/time``.
     package var createdAt: Int64
-    /// The time of expiry, in seconds of ``UploadStore/time``; nil if the upload does not expire.
+    /// The time of expiry, in seconds of ``UploadStore/time``; `nil` if the upload does not expire.
     package var expiresAt: Int64?
 
     package init(
@@ -68,7 +68,7 @@ package struct NewUpload: Sendable, Hashable {
     package var length: Int64?
     /// The digests of the representation that are calculated while its bytes arrive.
     package var digests: Set<DigestAlgorithm>
-    /// The time of expiry, in seconds of ``UploadStore/time``; nil if the upload does not expire.
+    /// The time of expiry, in seconds of ``UploadStore/time``; `nil` if the upload does not expire.
     package var expiresAt: Int64?
 
     package init(

@@ -16,7 +16,7 @@ struct ClusterFaultTests {
     private static let clients = isLong ? 100 : 6
 
     /// Runs clients of all nodes while `faults` runs, and then until each has completed its file.
-    /// - Parameter proxy: the port of HAProxy; nil if each request is sent to one of the nodes.
+    /// - Parameter proxy: the port of HAProxy; `nil` if each request is sent to one of the nodes.
     /// - Returns: the names of the completed files.
     @discardableResult
     private func withClients(

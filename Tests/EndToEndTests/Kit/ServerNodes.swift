@@ -11,7 +11,7 @@ struct ServerNodes: Sendable {
     /// What all processes have written to standard error.
     var errorOutput: String { all.map(\.errorOutput).joined() }
 
-    /// How the processes ended: an error if there was one; nil while one of them runs.
+    /// How the processes ended: an error if there was one; `nil` while one of them runs.
     var ending: ChildProcess.Ending? {
         let endings = all.map(\.ending)
         let error = endings.lazy.compactMap { $0 }.first { $0 != .exited(0) && $0 != .signaled(SIGKILL) }

@@ -29,7 +29,7 @@ enum Transport: CaseIterable, Sendable {
 
 /// A service with files below `/files` and its own store.
 protocol TestedService {
-    /// Sends a request with the content in pieces and returns the final response; nil if the service sends none.
+    /// Sends a request with the content in pieces and returns the final response; `nil` if the service sends none.
     func exchange(_ method: HTTPSemantics.Method, _ target: String, _ fields: Fields, _ content: [[UInt8]]?) throws
         -> ServiceResponse?
 }

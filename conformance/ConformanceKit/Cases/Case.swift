@@ -47,7 +47,7 @@ package struct Case: Sendable {
     package let info: CaseInfo
     /// The profiles to which this requirement applies, by ``Profile/rank``.
     let ranks: ClosedRange<Int>
-    /// The profile that requests of the case use; nil for the base profile of the run.
+    /// The profile that requests of the case use; `nil` for the base profile of the run.
     let profile: Profile?
     let body: @Sendable (CaseContext) throws -> Void
 

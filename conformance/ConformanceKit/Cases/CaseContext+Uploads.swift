@@ -3,7 +3,7 @@ extension CaseContext {
 
     /// A creation (section 4.2) at the target of the run.
     /// - Parameters:
-    ///   - isComplete: whether the content is the complete representation; nil omits the field.
+    ///   - isComplete: whether the content is the complete representation; `nil` omits the field.
     ///   - length: `Upload-Length`.
     func creation(
         complete isComplete: Bool?, length: Int? = nil, _ content: Request.Content = .none, in version: Profile? = nil

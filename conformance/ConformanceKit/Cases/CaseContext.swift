@@ -48,8 +48,8 @@ final class CaseContext {
         if !condition { throw Unmet(expected(), seen: seen()) }
     }
 
-    /// Returns a value that must not be nil.
-    /// - Throws: ``Unmet`` if the value is nil.
+    /// Returns a value that must not be `nil`.
+    /// - Throws: ``Unmet`` if the value is `nil`.
     func require<Value>(
         _ value: Value?, _ expected: @autoclosure () -> String, _ seen: @autoclosure () -> String
     ) throws -> Value {

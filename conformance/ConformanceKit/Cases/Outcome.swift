@@ -54,13 +54,13 @@ package struct CaseResult: Sendable {
     let transcript: [Transcript.Entry]
     /// The number of events that exceeded the size of the transcript.
     let omittedEvents: Int
-    /// A curl command that repeats the last request; nil if curl cannot send it.
+    /// A curl command that repeats the last request; `nil` if curl cannot send it.
     package let command: String?
     package let milliseconds: Int64
 }
 
 extension Outcome {
-    /// One line with the reason why the case did not pass; nil if it passed.
+    /// One line with the reason why the case did not pass; `nil` if it passed.
     var summary: String? {
         switch self {
         case .pass: nil

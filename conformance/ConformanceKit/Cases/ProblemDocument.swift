@@ -6,7 +6,7 @@ struct ProblemDocument {
     let status: Int?
     private let members: [String: Any]
 
-    /// Parses a JSON object; nil if the bytes are not a JSON object.
+    /// Parses a JSON object; `nil` if the bytes are not a JSON object.
     init?(_ bytes: [UInt8]) {
         guard let object = try? JSONSerialization.jsonObject(with: Data(bytes)),
             let members = object as? [String: Any]

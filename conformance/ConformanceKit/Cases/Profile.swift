@@ -10,7 +10,7 @@ package enum Profile: Sendable, Hashable, CustomStringConvertible {
     /// The ranks of the versions (draft -06 and later) that state completeness in every request and response.
     static let explicitRanks = 7...9
 
-    /// Parses `3` to `8` or `rfc`; nil for any other text.
+    /// Parses `3` to `8` or `rfc`; `nil` for any other text.
     package init?(_ text: some StringProtocol) {
         if text.lowercased() == "rfc" {
             self = .rfc
@@ -72,7 +72,7 @@ package enum Profile: Sendable, Hashable, CustomStringConvertible {
     /// Whether every response to a creation or append reports the offset.
     var repeatsOffset: Bool { rank <= 6 }
 
-    /// Returns the completeness that a response states; nil if it states none.
+    /// Returns the completeness that a response states; `nil` if it states none.
     func isComplete(_ carrier: some FieldCarrier) -> Bool? {
         carrier.boolean(completenessName).map { $0 != isInverse }
     }

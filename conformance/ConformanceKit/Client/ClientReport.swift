@@ -9,7 +9,7 @@ package struct ClientReport: CaseReport {
     package let results: [CaseResult]
     /// The traffic of each scenario, by its ID.
     package let traffic: [String: Traffic]
-    /// The reason why no cases ran, or not all of them; nil if all cases ran.
+    /// The reason why no cases ran, or not all of them; `nil` if all cases ran.
     package let failure: String?
 
     package var subjects: [String] { [uploadCommand, downloadCommand].compactMap { $0 } }

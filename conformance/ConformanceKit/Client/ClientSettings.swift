@@ -1,8 +1,8 @@
 /// The settings of a run of the client mode.
 package struct ClientSettings: Sendable {
-    /// A shell command that uploads `{file}` to `{url}`; nil to test only downloads.
+    /// A shell command that uploads `{file}` to `{url}`; `nil` to test only downloads.
     package var uploadCommand: String?
-    /// A shell command that downloads `{url}` to `{file}`; nil to test only uploads.
+    /// A shell command that downloads `{url}` to `{file}`; `nil` to test only uploads.
     package var downloadCommand: String?
     /// The kind of the client; `nil` for a client that can pass every case.
     package var kind: ClientKind?

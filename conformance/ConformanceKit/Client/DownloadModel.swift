@@ -5,10 +5,10 @@ struct DownloadModel: Sendable {
     let size: Int64
     /// The current representation, 0 or 1.
     var edition = 0
-    /// The entity tags of the two representations; nil for a representation without an entity tag.
+    /// The entity tags of the two representations; `nil` for a representation without an entity tag.
     var tags: [String?] = ["\"first\"", "\"second\""]
 
-    /// The values of Last-Modified of the two representations; nil for a representation without this field.
+    /// The values of Last-Modified of the two representations; `nil` for a representation without this field.
     var dates: [String?] = [nil, nil]
 
     static let target = "/file"

@@ -13,7 +13,7 @@ struct Reaction: Sendable {
         var content: [UInt8] = []
         /// Whether the content is sent in chunks, without Content-Length.
         var isChunked = false
-        /// The number of bytes of content after which the connection is closed; nil if all are sent.
+        /// The number of bytes of content after which the connection is closed; `nil` if all are sent.
         var cutAt: Int?
         /// Whether the command is killed after it had time to store the content.
         var kills = false
@@ -31,7 +31,7 @@ struct Reaction: Sendable {
     }
 
     var interim: [Interim] = []
-    /// The number of bytes of content that are read before the ending; nil if all are read.
+    /// The number of bytes of content that are read before the ending; `nil` if all are read.
     var readLimit: Int64?
     /// Whether the content becomes part of the upload.
     var stores = true
@@ -39,7 +39,7 @@ struct Reaction: Sendable {
     var completes = false
     var ending: Ending
 
-    /// The response of the ending; nil if the ending is not a response.
+    /// The response of the ending; `nil` if the ending is not a response.
     var answer: Answer? {
         get { if case .answer(let answer) = ending { answer } else { nil } }
         set { if let newValue { ending = .answer(newValue) } }

@@ -9,7 +9,7 @@ struct ScenarioRecord: Sendable {
     var endings: [CandidateEnding] = []
     /// The output of the command.
     var output = ""
-    /// The content of the downloaded file; nil if there is no file.
+    /// The content of the downloaded file; `nil` if there is no file.
     var file: [UInt8]?
     /// Descriptions of requests that are not valid HTTP.
     var malformed: [String] = []
@@ -56,7 +56,7 @@ struct ScenarioRecord: Sendable {
             || stage.uploads.uploads.contains { $0.isComplete && $0.isIntact && $0.offset == size }
     }
 
-    /// The representation that is equal to the downloaded file; nil if no representation is.
+    /// The representation that is equal to the downloaded file; `nil` if no representation is.
     var edition: Int? {
         guard let file else { return nil }
         return [0, 1].first { DownloadModel.content($0, size) == file }

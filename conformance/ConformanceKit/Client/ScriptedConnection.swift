@@ -25,7 +25,7 @@ final class ScriptedConnection {
 
     // MARK: - Receiving
 
-    /// Returns the next head; nil if the client has closed the connection between requests.
+    /// Returns the next head; `nil` if the client has closed the connection between requests.
     func readHead() throws(Failure) -> RequestHead? {
         while true {
             if let end = ParsedHead.end(of: input, from: position) {
@@ -79,7 +79,7 @@ final class ScriptedConnection {
     }
 
     /// Reads content piece by piece, without its transfer coding, and passes each piece to `receive`.
-    /// - Parameter maximum: the maximum number of bytes to read; nil for all.
+    /// - Parameter maximum: the maximum number of bytes to read; `nil` for all.
     /// - Returns: whether the content was read to its end.
     func readContent(
         _ framing: MessageFraming, atMost maximum: Int64?, _ receive: (ArraySlice<UInt8>) throws(Failure) -> Void
@@ -132,8 +132,8 @@ final class ScriptedConnection {
         }
     }
 
-    /// Describes the bytes that follow the content of a request, unless another request begins with them; nil if there
-    /// are no such bytes.
+    /// Describes the bytes that follow the content of a request, unless another request begins with them; `nil` if
+    /// there are no such bytes.
     ///
     /// Bytes that were sent after the content have usually arrived together with it, so the wait for them is short.
     func surplus() -> String? {

@@ -46,13 +46,13 @@ struct ScriptedRequest: FieldSection, Sendable {
     var isContentComplete = false
     /// The time at which content was last read, in monotonic nanoseconds.
     var lastReadAt: Int64 = 0
-    /// The offset at which the content differs from the file; nil if it does not differ.
+    /// The offset at which the content differs from the file; `nil` if it does not differ.
     var differsAt: Int64?
-    /// The status of the final response; nil if no final response was sent.
+    /// The status of the final response; `nil` if no final response was sent.
     var status: Int?
     /// The offset that the final response reported.
     var reportedOffset: Int64?
-    /// Whether the final response reported that the upload is complete; nil if it did not report it.
+    /// Whether the final response reported that the upload is complete; `nil` if it did not report it.
     var reportedCompleteness: Bool?
     /// The time at which the response was sent or the connection ended.
     var answeredAt: Int64?

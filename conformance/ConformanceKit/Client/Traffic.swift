@@ -7,7 +7,7 @@ package struct Traffic: Sendable, Encodable {
     package let requests: Int
     /// The number of runs of the command.
     package let runs: Int
-    /// The time from the first interruption to the next byte of content; nil if there was no interruption.
+    /// The time from the first interruption to the next byte of content; `nil` if there was no interruption.
     package let recoveryMilliseconds: Int64?
 
     /// A description for reports.

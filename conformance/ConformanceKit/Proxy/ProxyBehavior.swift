@@ -1,4 +1,4 @@
-/// The observed behavior of a proxy, as far as settings depend on it. Values that were not determined are nil.
+/// The observed behavior of a proxy, as far as settings depend on it. Values that were not determined are `nil`.
 package struct ProxyBehavior: Sendable, Equatable {
     enum Interim: Sendable, Equatable {
         /// All interim responses arrive while the content is being sent.

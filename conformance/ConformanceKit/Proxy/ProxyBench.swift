@@ -80,7 +80,7 @@ final class ProxyBench {
     }
 
     /// Waits until the proxy forwards the request of the current probe to the upstream.
-    /// - Returns: nil if it does not arrive in time.
+    /// - Returns: `nil` if it does not arrive in time.
     func awaitRequest(within limit: Duration? = nil) -> UpstreamConnection? {
         let deadline = Deadline(in: limit ?? timeout)
         while !deadline.isOver {

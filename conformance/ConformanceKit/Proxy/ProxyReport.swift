@@ -9,7 +9,7 @@ package struct ProxyReport: Sendable {
     package let beganAt: Int64
     package let milliseconds: Int64
     package let findings: [ProxyFinding]
-    /// The conclusion; nil if the proxy could not be verified.
+    /// The conclusion; `nil` if the proxy could not be verified.
     package let verdict: ProxyVerdict?
     /// The reason why the proxy could not be verified.
     package let failure: String?

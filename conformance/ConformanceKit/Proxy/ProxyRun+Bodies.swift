@@ -87,8 +87,8 @@ extension ProxyRun {
         }
     }
 
-    /// Returns the number of 104 responses after which the proxy ends the request (Go's HTTP client accepts five); nil
-    /// if it forwards at least twelve.
+    /// Returns the number of 104 responses after which the proxy ends the request (Go's HTTP client accepts five);
+    /// `nil` if it forwards at least twelve.
     private func countInterims(
         from upstream: UpstreamConnection, to client: RawConnection, _ version: (String, String)
     ) -> Int? {

@@ -8,7 +8,7 @@ package final class ProxyRun {
     private var findings: [ProxyFinding] = []
     private var shouldContinue = true
 
-    /// The IDs of the checks to make in addition to `reach`; nil for all.
+    /// The IDs of the checks to make in addition to `reach`; `nil` for all.
     private let only: Set<String>?
 
     /// The result of a probe.

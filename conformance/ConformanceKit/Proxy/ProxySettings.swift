@@ -4,7 +4,7 @@ import TLS
 package struct ProxySettings: Sendable {
     /// The URL of the proxy.
     package var url: String
-    /// The port of the scripted upstream; nil to test the proxy together with the server that is deployed behind it.
+    /// The port of the scripted upstream; `nil` to test the proxy together with the server that is deployed behind it.
     package var upstreamPort: UInt16?
     /// The address of the scripted upstream.
     package var upstreamAddress = "127.0.0.1"

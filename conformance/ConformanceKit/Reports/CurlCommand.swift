@@ -5,8 +5,8 @@ import TLS
 struct CurlCommand {
     let text: String
 
-    /// - Returns: nil if curl cannot send the request: if its content is incomplete, its version is not HTTP/1.1, or it
-    ///   has no Host field.
+    /// - Returns: `nil` if curl cannot send the request: if its content is incomplete, its version is not HTTP/1.1, or
+    ///   it has no Host field.
     init?(_ request: Request, _ endpoint: Endpoint) {
         guard request.version == "HTTP/1.1", request.hasHost else { return nil }
         var parts = ["curl -i --http1.1 --path-as-is"]

@@ -36,7 +36,7 @@ package struct MatrixSubject: Sendable {
 
     /// - Parameters:
     ///   - file: the name of the file that contains the report, for errors.
-    ///   - name: the heading of the column; nil for the URL or command in the report.
+    ///   - name: the heading of the column; `nil` for the URL or command in the report.
     /// - Throws: ``RunFailure`` if the data is not a report of the server or client mode.
     package init(_ report: Data, from file: String, name: String?) throws {
         let document: Document

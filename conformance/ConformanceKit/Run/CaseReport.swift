@@ -10,7 +10,7 @@ package protocol CaseReport: Sendable {
     var beganAt: Int64 { get }
     var milliseconds: Int64 { get }
     var results: [CaseResult] { get }
-    /// The reason why no cases ran, or not all of them; nil if all cases ran.
+    /// The reason why no cases ran, or not all of them; `nil` if all cases ran.
     var failure: String? { get }
 }
 

@@ -143,7 +143,7 @@ final class Observations: WireObserver {
         }
     }
 
-    /// Returns a description of a path or a stack trace in a text; nil if there is none.
+    /// Returns a description of a path or a stack trace in a text; `nil` if there is none.
     private static func internals(in text: String) -> String? {
         let signs = [
             "Traceback (most recent", "stack trace", "goroutine ", "Fatal error", "Exception in thread", "    at ",

@@ -4,7 +4,7 @@ package struct RunReport: CaseReport {
     package let method: String
     package let base: Profile
     package let supportedProfiles: [Profile]
-    /// Whether the subject announces a creation with 104; nil if that is unknown, because it could not be reached.
+    /// Whether the subject announces a creation with 104; `nil` if that is unknown, because it could not be reached.
     package let announces: Bool?
     package let limits: [String: Int64]
     package let download: String?
@@ -12,7 +12,7 @@ package struct RunReport: CaseReport {
     package let beganAt: Int64
     package let milliseconds: Int64
     package let results: [CaseResult]
-    /// The reason why no cases ran, or not all of them; nil if all cases ran.
+    /// The reason why no cases ran, or not all of them; `nil` if all cases ran.
     package let failure: String?
 
     package var subjects: [String] { ["\(method) \(url)"] }

@@ -54,7 +54,7 @@ package final class ServerRun {
             failure: failure)
     }
 
-    /// The ID of the case after which the subject stopped answering; nil while it answers.
+    /// The ID of the case after which the subject stopped answering; `nil` while it answers.
     private var lastAnswered: String?
 
     private func runCases(_ progress: (CaseResult) -> Bool) {

@@ -1,6 +1,6 @@
 extension CaseContext {
     /// Sends a creation with these field lines and this content, exactly as they are.
-    /// - Returns: nil if the connection ends without a response.
+    /// - Returns: `nil` if the connection ends without a response.
     func answer(_ lines: [String], _ content: [UInt8]) throws -> Response? {
         let (connection, request) = try send(lines, content, version: "HTTP/1.1", hasHost: true)
         let response = try connection.readResponseUnlessEnded()
@@ -71,8 +71,8 @@ extension CaseContext {
 
 /// The responses to bytes that contain a request and another request after its content.
 struct RawAnswers {
-    /// The first response; nil if the connection ended without a response, or if no response arrived and the server may
-    /// wait for more content.
+    /// The first response; `nil` if the connection ended without a response, or if no response arrived and the server
+    /// may wait for more content.
     var first: Response?
     var second: Response?
     /// The number of responses, including those that could not be read.

@@ -154,7 +154,7 @@ enum FramingCases {
     private static let request = "OPTIONS / HTTP/1.1\r\nHost: a\r\n\r\n"
     private static let length = "Content-Length: \(request.utf8.count)"
 
-    /// A case in which a creation with these field lines and this content is refused: with a status in `refusal` (nil
+    /// A case in which a creation with these field lines and this content is refused: with a status in `refusal` (`nil`
     /// for any status), or by closing the connection without a response.
     ///
     /// Because the end of the content is unknown, the connection has to be closed, unless `leniency` contains

@@ -262,7 +262,7 @@ extension CaseContext {
     }
 
     /// Sends ``slowContent`` bytes in 24 pieces, with a pause of 100 ms after each piece until a 104 reports an offset.
-    /// - Returns: the highest offset that a 104 reports; nil if no 104 reports one.
+    /// - Returns: the highest offset that a 104 reports; `nil` if no 104 reports one.
     func sendSlowContent(on connection: RawConnection) throws -> Int64? {
         func reported() -> Int64? {
             connection.interim.filter { $0.status == 104 }.compactMap { $0.integer("Upload-Offset") }.max()

@@ -21,7 +21,7 @@ package struct ServerSettings: Sendable {
     package var timeout: Duration = .seconds(5)
     /// A command with `{port}` and `{root}` that starts the server.
     package var startCommand: String?
-    /// The size in bytes of a separate file system for `{root}`; nil for none. It requires a ``startCommand``.
+    /// The size in bytes of a separate file system for `{root}`; `nil` for none. It requires a ``startCommand``.
     package var diskSize: Int64?
 
     package init(url: String) { self.url = url }

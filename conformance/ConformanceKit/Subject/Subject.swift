@@ -9,13 +9,13 @@ final class Subject {
     var defaultProfile: Profile = .interop(8)
     /// The versions that the subject supports.
     var supportedProfiles: [Profile] = []
-    /// Whether the subject announces a creation with 104; nil until that was probed.
+    /// Whether the subject announces a creation with 104; `nil` until that was probed.
     var announces: Bool?
     /// The limits in the response to OPTIONS.
     var limits: [String: Int64] = [:]
-    /// The source of the URL at which a finished file can be read; nil if it cannot be read.
+    /// The source of the URL at which a finished file can be read; `nil` if it cannot be read.
     var downloadSource: DownloadSource?
-    /// Starts and kills the server; nil if the harness did not start it.
+    /// Starts and kills the server; `nil` if the harness did not start it.
     let control: (any SubjectControl)?
     private var names = 0
     private let run: String
@@ -31,7 +31,7 @@ final class Subject {
     var timeout: Duration { settings.timeout }
     var extraFields: [(String, String)] { settings.fields }
 
-    /// Returns the request with the credentials of the second principal; nil if there is no second principal.
+    /// Returns the request with the credentials of the second principal; `nil` if there is no second principal.
     func byOther(_ request: Request) -> Request? {
         guard !settings.otherFields.isEmpty else { return nil }
         var request = request
@@ -50,7 +50,7 @@ final class Subject {
     /// The smallest size of content that the limits of the subject allow.
     var smallestContentSize: Int { Int(clamping: max(10, limits["min-append-size"] ?? 0, limits["min-size"] ?? 0)) }
 
-    /// Returns the URL at which the file of a finished upload can be read; nil if it is unknown.
+    /// Returns the URL at which the file of a finished upload can be read; `nil` if it is unknown.
     func fileURL(of response: Response, to request: Request, in profile: Profile) -> Endpoint? {
         // Up to version 6 Location is the URL of the upload, and only Content-Location can be the URL of the file.
         let isUpload = downloadSource == .location && defaultProfile.rank > 6 && profile.rank <= 6
@@ -69,7 +69,7 @@ protocol SubjectControl: AnyObject {
     func start() throws
     /// Kills the server with SIGKILL.
     func kill() throws
-    /// The size in bytes of the file system in which the server stores uploads; nil if a case must not fill it up.
+    /// The size in bytes of the file system in which the server stores uploads; `nil` if a case must not fill it up.
     var diskSize: Int64? { get }
 }
 

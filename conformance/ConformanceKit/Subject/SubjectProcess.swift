@@ -9,7 +9,7 @@ final class SubjectProcess: SubjectControl {
     private let directory: ScratchDirectory
     private var group: ProcessGroup?
 
-    /// - Parameter diskSize: the size in bytes of a tmpfs(5) that is mounted on `{root}`; nil for a plain directory.
+    /// - Parameter diskSize: the size in bytes of a tmpfs(5) that is mounted on `{root}`; `nil` for a plain directory.
     init(command: String, diskSize: Int64? = nil) throws {
         self.diskSize = diskSize
         directory = try ScratchDirectory()

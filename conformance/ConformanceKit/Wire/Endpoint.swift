@@ -8,7 +8,7 @@ package struct Endpoint: Sendable, Hashable {
     package var authority: String
     /// The path and the query of the URL, in origin form.
     package var target: String
-    /// The certificates to trust; nil without TLS.
+    /// The certificates to trust; `nil` without TLS.
     var trust: TLSTrust?
     /// The certificates to trust if a reference has the scheme `https`.
     private let trustElsewhere: TLSTrust
@@ -53,7 +53,7 @@ package struct Endpoint: Sendable, Hashable {
 
     /// Resolves a reference, such as the value of Location, against the URL of this endpoint (RFC 3986 section 5.2).
     ///
-    /// - Returns: nil for a scheme other than `http` and `https`.
+    /// - Returns: `nil` for a scheme other than `http` and `https`.
     func resolving(_ reference: String) -> Endpoint? {
         let reference = String(reference.prefix { $0 != "#" })
         if ["http://", "https://"].contains(where: { reference.lowercased().hasPrefix($0) }) {

@@ -8,7 +8,7 @@ struct ParsedHead: Sendable {
     /// The deviations from RFC 9112 that the parser accepted, as texts.
     var anomalies: [String] = []
 
-    /// Returns the position after the empty line that ends the header section; nil if this line has not arrived yet.
+    /// Returns the position after the empty line that ends the header section; `nil` if this line has not arrived yet.
     static func end(of bytes: [UInt8], from start: Int) -> Int? {
         var index = start
         var lineIsEmpty = true

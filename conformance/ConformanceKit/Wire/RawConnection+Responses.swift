@@ -8,7 +8,7 @@ extension RawConnection {
         return try readResponse(within: limit)
     }
 
-    /// Returns the next interim response; nil if the final response precedes it.
+    /// Returns the next interim response; `nil` if the final response precedes it.
     package func readInterim(within limit: Duration? = nil) throws(WireFailure) -> InterimResponse? {
         let deadline = Deadline(in: limit ?? timeout)
         guard finalHead == nil else { return nil }
@@ -17,8 +17,8 @@ extension RawConnection {
         return interim.count > known ? interim.last : nil
     }
 
-    /// Returns the next 104 response; nil if no head arrives for the duration `limit`, or if the final response precedes
-    /// it.
+    /// Returns the next 104 response; `nil` if no head arrives for the duration `limit`, or if the final response
+    /// precedes it.
     func awaitAnnouncement(within limit: Duration) throws(WireFailure) -> InterimResponse? {
         let known = interim.count
         while finalHead == nil, try awaitHead(within: limit) {
@@ -60,7 +60,7 @@ extension RawConnection {
         return response
     }
 
-    /// Returns the next final response; nil if the peer closes the connection instead.
+    /// Returns the next final response; `nil` if the peer closes the connection instead.
     func readResponseUnlessEnded(within limit: Duration? = nil) throws(WireFailure) -> Response? {
         do throws(WireFailure) {
             return try readResponse(within: limit)

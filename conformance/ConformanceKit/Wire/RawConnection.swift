@@ -24,7 +24,7 @@ package final class RawConnection {
     package let timeout: Duration
     let transcript: Transcript
     let number: Int
-    /// How the peer ended the connection; nil if the connection has not ended.
+    /// How the peer ended the connection; `nil` if the connection has not ended.
     package private(set) var ending: Ending?
     /// Whether sending failed because the peer accepts no more bytes.
     package private(set) var outputIsBroken = false
@@ -47,7 +47,7 @@ package final class RawConnection {
     private(set) var input: [UInt8] = []
     private(set) var position = 0
 
-    /// - Parameter stream: a stream that is connected to the endpoint already; nil to open a new stream.
+    /// - Parameter stream: a stream that is connected to the endpoint already; `nil` to open a new stream.
     package init(
         _ endpoint: Endpoint, over stream: (any ByteStream)? = nil, timeout: Duration, transcript: Transcript,
         observer: any WireObserver
@@ -166,7 +166,7 @@ package final class RawConnection {
     }
 
     /// Waits until the peer has ended the connection, and discards the bytes that arrive before.
-    /// - Returns: nil if the peer has not ended the connection within `limit`.
+    /// - Returns: `nil` if the peer has not ended the connection within `limit`.
     func awaitEnding(within limit: Duration? = nil) throws(WireFailure) -> Ending? {
         let deadline = Deadline(in: limit ?? timeout)
         var discarded: Int64 = 0

@@ -55,7 +55,7 @@ extension InterimResponse: CustomStringConvertible {
 }
 
 extension FieldSection {
-    /// Returns the value of a field that may occur only once; nil if it is absent or repeated.
+    /// Returns the value of a field that may occur only once; `nil` if it is absent or repeated.
     package func single(_ name: String) -> String? {
         let values = fields.values(name)
         return values.count == 1 ? values[0] : nil
@@ -63,13 +63,13 @@ extension FieldSection {
 
     package var location: String? { single("Location").flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// Returns the value of a structured Integer field; nil if it is absent, invalid or negative.
+    /// Returns the value of a structured Integer field; `nil` if it is absent, invalid or negative.
     func integer(_ name: String) -> Int64? {
         guard case .integer(let value)? = item(name), value >= 0 else { return nil }
         return Int64(value)
     }
 
-    /// Returns the value of a structured Boolean field; nil if it is absent or invalid.
+    /// Returns the value of a structured Boolean field; `nil` if it is absent or invalid.
     func boolean(_ name: String) -> Bool? {
         if case .boolean(let value)? = item(name) { value } else { nil }
     }
@@ -79,7 +79,7 @@ extension FieldSection {
         return (try? Item(parsing: fields.values(name)))?.value
     }
 
-    /// The integer members of Upload-Limit; nil if it is absent or not a Dictionary.
+    /// The integer members of Upload-Limit; `nil` if it is absent or not a Dictionary.
     package var limits: [String: Int64]? {
         guard fields.contains("Upload-Limit"),
             let dictionary = try? OrderedDictionary(parsing: fields.values("Upload-Limit"))

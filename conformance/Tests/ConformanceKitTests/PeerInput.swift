@@ -26,7 +26,7 @@ final class PeerInput {
         case malformed
     }
 
-    /// Returns the lines of the next head without the empty line; nil if the connection ends.
+    /// Returns the lines of the next head without the empty line; `nil` if the connection ends.
     func head() throws -> [String]? {
         var lines: [String] = []
         var size = 0

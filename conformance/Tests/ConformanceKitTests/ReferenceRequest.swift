@@ -9,7 +9,7 @@ struct ReferenceRequest {
     let fields: Fields
     let framing: MessageFraming
 
-    /// The version of the draft that the request states; nil if the request states no version, or an unknown version.
+    /// The version of the draft that the request states; `nil` if the request states no version, or an unknown version.
     let draft: Int?
     /// The version according to which the request is answered.
     var rules: Int { draft ?? 8 }

@@ -89,7 +89,7 @@ final class ReferenceSession {
         }
     }
 
-    /// Returns the framing of a request that has to be refused; nil unless the allowed behavior needs this framing.
+    /// Returns the framing of a request that has to be refused; `nil` unless the allowed behavior needs this framing.
     private static func framing(
         of head: RequestHead, despite refusal: FramingRefusal, _ allowedBehavior: AllowedServerBehavior?
     ) -> MessageFraming? {
