@@ -13,8 +13,8 @@ extension ClusterNode {
                 if waiting.threads[id] != nil { waiting.released.insert(id) }
             }
             waiting.notifyAll()
-        } else if words[0] == "request", words.count == 3, let asker = Int64(words[2]) {
-            let request = session.withLock { $0.number == number ? $0.requested(id, by: asker) : .none }
+        } else if words[0] == "request", words.count == 3, let requester = Int64(words[2]) {
+            let request = session.withLock { $0.number == number ? $0.requested(id, by: requester) : .none }
             switch request {
             case .none: break
             case .endUse: observers.withLock { $0.requested }?(id)
@@ -92,14 +92,16 @@ extension ClusterNode {
                     [.integer(number), .byteArrays(known.map(\.0)), .integers(known.map(\.1))]),
             ]
             for release in releases {
-                for asker in release.askers.sorted() {
+                for requester in release.requesters.sorted() {
                     statements.append(
                         DatabaseStatement(
-                            ClusterSQL.notify, [.text(Self.channel(asker)), .text("released \(release.id.text)")]))
+                            ClusterSQL.notify, [.text(Self.channel(requester)), .text("released \(release.id.text)")]))
                 }
             }
             _ = try database.transaction(statements)
-            counts.withLock { $0.holds.yielded += releases.count { !$0.askers.isEmpty && $0.fence != nil } }
+            counts.withLock {
+                $0.holds.releasedOnRequest += releases.count { !$0.requesters.isEmpty && $0.fence != nil }
+            }
         } catch {
             // The other node requests the release again, and then the upload is released although the hold is unknown.
         }

@@ -26,7 +26,7 @@ package struct NodeSession: Sendable, Hashable {
         package var blob: String
         package var principal: String
         /// The sessions that have requested the upload.
-        fileprivate var askers: Set<Int64> = []
+        fileprivate var requesters: Set<Int64> = []
 
         package init(fence: Int64, blob: String, principal: String) {
             self.fence = fence
@@ -41,12 +41,12 @@ package struct NodeSession: Sendable, Hashable {
         /// Nil: whatever the fence is, because the node does not know its hold.
         package var fence: Int64?
         /// The sessions to notify.
-        package var askers: Set<Int64>
+        package var requesters: Set<Int64>
 
-        package init(id: UploadID, fence: Int64?, askers: Set<Int64>) {
+        package init(id: UploadID, fence: Int64?, requesters: Set<Int64>) {
             self.id = id
             self.fence = fence
-            self.askers = askers
+            self.requesters = requesters
         }
     }
 
@@ -139,9 +139,9 @@ package struct NodeSession: Sendable, Hashable {
     package mutating func acquired(_ id: UploadID, _ hold: Hold, by session: Int64) {
         guard session == number else { return }
         if let known = holds[id], known.fence > hold.fence { return }
-        let askers = holds[id]?.askers ?? []
+        let requesters = holds[id]?.requesters ?? []
         holds[id] = hold
-        holds[id]?.askers = askers
+        holds[id]?.requesters = requesters
     }
 
     /// The row has ended, or does not belong to this session any more.
@@ -152,17 +152,17 @@ package struct NodeSession: Sendable, Hashable {
     package mutating func released(_ id: UploadID, fence: Int64) -> Release? {
         guard let hold = holds[id], hold.fence == fence else { return nil }
         holds[id] = nil
-        return Release(id: id, fence: fence, askers: hold.askers)
+        return Release(id: id, fence: fence, requesters: hold.requesters)
     }
 
     /// Handles the request of another session for an upload.
-    package mutating func requested(_ id: UploadID, by asker: Int64) -> Request {
+    package mutating func requested(_ id: UploadID, by requester: Int64) -> Request {
         if acquiring[id] != nil { return .none }
         guard holds[id] != nil else {
             // A release is on its way or has failed, or the response to an acquisition was lost.
-            return .release(Release(id: id, fence: nil, askers: [asker]))
+            return .release(Release(id: id, fence: nil, requesters: [requester]))
         }
-        holds[id]?.askers.insert(asker)
+        holds[id]?.requesters.insert(requester)
         return .endUse
     }
 }

@@ -45,7 +45,7 @@ final class ObjectBlob: Blob {
         /// The error with which bytes could not be stored. Nothing can be written any more.
         var failure: Errno?
         var isSynchronizing = false
-        var lastSegment = 0
+        var lastSegmentID = 0
 
         var size: Int64 { segments.last?.end ?? pieces.end }
 
@@ -200,8 +200,8 @@ final class ObjectBlob: Blob {
     }
 
     private func append(_ bytes: [UInt8], reserved: Int, _ state: inout State) {
-        state.lastSegment += 1
-        var segment = Segment(id: state.lastSegment, start: state.size, bytes: bytes, reserved: reserved)
+        state.lastSegmentID += 1
+        var segment = Segment(id: state.lastSegmentID, start: state.size, bytes: bytes, reserved: reserved)
         segment.bytes.reserveCapacity(reserved)
         state.segments.append(segment)
     }

@@ -10,14 +10,14 @@ final class ObjectReader: Sendable {
         /// The offset of the first byte in the object.
         let start: Int
         let count: Int
-        let isSequel: Bool
+        let isReadAhead: Bool
         private let storage: PieceStorage
         private let result = Monitor<Result<[UInt8], ObjectError>?>(nil)
 
-        /// - Parameter isSequel: whether the window is read in advance.
-        init?(_ key: String, at start: Int, count: Int, isSequel: Bool, _ storage: PieceStorage) {
+        /// - Parameter isReadAhead: whether the window is read in advance.
+        init?(_ key: String, at start: Int, count: Int, isReadAhead: Bool, _ storage: PieceStorage) {
             guard storage.budget.reserve(count, for: .window) else { return nil }
-            (self.key, self.start, self.count, self.isSequel) = (key, start, count, isSequel)
+            (self.key, self.start, self.count, self.isReadAhead) = (key, start, count, isReadAhead)
             self.storage = storage
         }
 
@@ -106,7 +106,7 @@ final class ObjectReader: Sendable {
         } catch {
             state.withLock { state in if state.current === window { state.current = nil } }
             // Reading in advance may have failed long ago.
-            guard window.isSequel else { throw error }
+            guard window.isReadAhead else { throw error }
             try storage.get(key, at: offset, into: part)
             return part.count
         }
@@ -127,7 +127,7 @@ final class ObjectReader: Sendable {
         state.size = isSequential ? min(max(2 * state.size, Self.minWindow), Self.maxWindow) : 0
         let size = min(state.size, piece.size - offset)
         guard size > count else { return (nil, false) }
-        state.current = Window(key, at: offset, count: size, isSequel: false, storage)
+        state.current = Window(key, at: offset, count: size, isReadAhead: false, storage)
         return (state.current, true)
     }
 
@@ -138,7 +138,7 @@ final class ObjectReader: Sendable {
             guard let target, let key = target.object else { return nil }
             state.size = min(2 * state.size, Self.maxWindow)
             let size = min(state.size, target.size - start)
-            state.next = size > 0 ? Window(key, at: start, count: size, isSequel: true, storage) : nil
+            state.next = size > 0 ? Window(key, at: start, count: size, isReadAhead: true, storage) : nil
             return state.next
         }
         // After the end of the threads, the caller fetches the bytes itself.

@@ -48,7 +48,7 @@ final class PublishedPieces: PublishedContent {
         return count
     }
 
-    func duplicateForHandover() throws(Errno) -> Int32? { nil }
+    func duplicateForSending() throws(Errno) -> Int32? { nil }
 
     func downloadURL(with fields: Fields) throws(Errno) -> String? {
         guard let piece = listed.withLock({ $0.first }), piece.start == 0, piece.end == size else { return nil }

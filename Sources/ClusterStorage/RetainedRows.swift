@@ -60,7 +60,7 @@ package struct RetainedRows: RetainedRequests {
             try pieces.read(into: buffer, at: offset)
         }
 
-        func duplicateForHandover() throws(Errno) -> Int32? { nil }
+        func duplicateForSending() throws(Errno) -> Int32? { nil }
     }
 
     /// The claim of this process on a request.

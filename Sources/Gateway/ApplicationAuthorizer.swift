@@ -54,11 +54,11 @@ public final class ApplicationAuthorizer: Authorizer {
         {
             return known
         }
-        let shown = Shown(head, target)
+        let description = RequestDescription(head, target)
         let now = SystemClock.monotonicNanoseconds()
-        let key = shown.key
-        if let kept = decisions.withLock({ $0.decision(for: key, now: now) }) { return try kept.get() }
-        let (decision, lifetime) = request(shown)
+        let key = description.key
+        if let cached = decisions.withLock({ $0.decision(for: key, now: now) }) { return try cached.get() }
+        let (decision, lifetime) = request(description)
         if lifetime > 0 {
             decisions.withLock { $0.keep(decision, for: key, until: now + lifetime * 1_000_000_000, now: now) }
         }
@@ -82,9 +82,10 @@ public final class ApplicationAuthorizer: Authorizer {
     private static let unauthenticated = AuthorizationRefusal.forbidden(
         code: "not-allowed", detail: "The application has not authorized this client.")
 
-    private func request(_ shown: Shown) -> (Result<Identity, AuthorizationRefusal>, lifetime: Int64) {
+    private func request(_ description: RequestDescription) -> (Result<Identity, AuthorizationRefusal>, lifetime: Int64)
+    {
         let exchange = client.start(
-            OriginRequest(method: .get, target: target, fields: shown.fields, isRepeatable: true))
+            OriginRequest(method: .get, target: target, fields: description.fields, isRepeatable: true))
         defer { exchange.cancel() }
         let deadline = SystemClock.deadline(in: timeout)
         guard let head = finalHead(exchange, until: deadline) else { return (.failure(Self.unreachable), 0) }
@@ -161,7 +162,7 @@ public final class ApplicationAuthorizer: Authorizer {
 }
 
 /// The fields that the application gets for a request of a client.
-private struct Shown {
+private struct RequestDescription {
     /// Fields that do not apply to the request for a decision: conditions, ranges, and the length of the content.
     private static let removed = [
         "Content-Length", "If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Range",
@@ -195,7 +196,7 @@ private struct Shown {
         return isComplete ? length ?? declared : declared
     }
 
-    /// A digest of everything that is shown, credentials included.
+    /// A digest of all these fields, credentials included.
     var key: [UInt8] {
         var digest = RunningDigest(.sha256)
         func add(_ text: String) {

@@ -89,6 +89,6 @@ public final class GatewayHandler: StreamingHandler {
     /// - Throws: `TargetUnavailable` if the origin cannot be reached, or has responded with 503.
     public func complete(_ upload: ReceivedUpload) async throws -> Response {
         guard let forwarding = upload.forwarding else { throw TargetUnavailable("the request is not forwarded") }
-        return try Handover(self, upload, forwarding).run()
+        return try UploadForwarder(self, upload, forwarding).run()
     }
 }

@@ -69,7 +69,7 @@ struct DatabaseOutageTests {
         #expect(isWaiting == true)
         let thread = try WorkerThread(name: "acquire") { _ = try? second.acquire(row.id, until: seconds(60)) }
         let isReleased: Bool? = pollUntil(within: .seconds(60)) {
-            first.node.counts.withLock { $0.holds.yielded } > 0 ? true : nil
+            first.node.counts.withLock { $0.holds.releasedOnRequest } > 0 ? true : nil
         }
         #expect(isReleased == true)
         try setStandby("")

@@ -35,7 +35,7 @@ import UploadStorage
         #expect(session.released(id, fence: 2) == nil)
         session.acquired(id, NodeSession.Hold(fence: 4, blob: "b", principal: "p"), by: 4)
         #expect(session.released(id, fence: 3) == nil && session.lastHold(id)?.fence == 4)
-        #expect(session.released(id, fence: 4) == NodeSession.Release(id: id, fence: 4, askers: []))
+        #expect(session.released(id, fence: 4) == NodeSession.Release(id: id, fence: 4, requesters: []))
         #expect(session.released(id, fence: 4) == nil && session.isUnknown(id))
     }
 
@@ -43,8 +43,8 @@ import UploadStorage
     func requests() {
         var session = session()
         #expect(session.requested(id, by: 7) == .endUse && session.requested(id, by: 8) == .endUse)
-        #expect(session.released(id, fence: 3) == NodeSession.Release(id: id, fence: 3, askers: [7, 8]))
-        #expect(session.requested(id, by: 7) == .release(NodeSession.Release(id: id, fence: nil, askers: [7])))
+        #expect(session.released(id, fence: 3) == NodeSession.Release(id: id, fence: 3, requesters: [7, 8]))
+        #expect(session.requested(id, by: 7) == .release(NodeSession.Release(id: id, fence: nil, requesters: [7])))
         session.beginAcquiring(id)
         #expect(session.requested(id, by: 7) == .none && !session.isUnknown(id))
         // A later use of this session also ends for those that have asked during an earlier one.
@@ -52,7 +52,7 @@ import UploadStorage
         session.endAcquiring(id)
         #expect(session.requested(id, by: 7) == .endUse)
         session.acquired(id, NodeSession.Hold(fence: 6, blob: "b", principal: "p"), by: 4)
-        #expect(session.released(id, fence: 6)?.askers == [7])
+        #expect(session.released(id, fence: 6)?.requesters == [7])
     }
 
     @Test("a response for an earlier session or with an earlier fence changes nothing")

@@ -83,7 +83,7 @@ struct StalledStorageTests {
         func awaitError() -> StoreError? { outcome.wait(until: seconds(60)) { $0 } }
     }
 
-    @Test("while uploads wait for a stalled storage, offsets can be read, and all uploads are yielded")
+    @Test("while uploads wait for a stalled storage, offsets can be read, and all uploads are released")
     func yields() throws {
         let fixture = try ClusterFixture()
         let first = try fixture.store(over: fixture.node("a"), limits: Self.small)
@@ -187,7 +187,7 @@ struct StalledStorageTests {
         #expect(writer.revocations.value == 0)
     }
 
-    @Test("an upload is yielded although a HEAD, or the request with its last bytes, waits for a stalled storage")
+    @Test("an upload is released although a HEAD, or the request with its last bytes, waits for a stalled storage")
     func waitingRequests() throws {
         let fixture = try ClusterFixture()
         let first = try fixture.store(over: fixture.node("a"))
@@ -231,7 +231,7 @@ struct StalledStorageTests {
         for lease in leases + [retrieved.lease, ending.lease] { lease.release() }
     }
 
-    @Test("an upload is yielded at once, although many others wait for a stalled storage")
+    @Test("an upload is released at once, although many others wait for a stalled storage")
     func manyStalled() throws {
         let fixture = try ClusterFixture()
         let node = try fixture.node("a")
@@ -248,7 +248,7 @@ struct StalledStorageTests {
             "SELECT pg_notify('onward_' || $1, 'request ' || encode(id, 'hex') || ' 0') FROM unnest($2) AS u (id)",
             [.text("\(session)"), .byteArrays(writers.map(\.id.bytes))])
         guard case .lease(let lease) = try second.takeOver(idle.id, principal: "alice", waitForProcessing: .zero) else {
-            Issue.record("the upload is not yielded")
+            Issue.record("the upload is not released")
             return
         }
         #expect(lease.received == 3)
@@ -313,7 +313,7 @@ struct StalledStorageTests {
         last.lease.release()
     }
 
-    @Test("bytes are durable before their upload is yielded, although many acknowledgments wait for the storage")
+    @Test("bytes are durable before their upload is released, although many acknowledgments wait for the storage")
     func yieldsBesideAcknowledgments() throws {
         let fixture = try ClusterFixture()
         let first = try fixture.store(over: fixture.node("a"))

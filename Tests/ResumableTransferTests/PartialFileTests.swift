@@ -27,7 +27,7 @@ struct PartialFileTests {
         try bytes[..<synchronized].withUnsafeBytes { try partial.write($0) }
         #expect(partial.synchronize() == nil)
         try bytes[synchronized..<count].withUnsafeBytes { try partial.write($0) }
-        partial.span()
+        partial.updateSpan()
         let mark = partial.mark
         return DownloadCheckpoint(
             destination: FilePath(directory.path + "/result.bin"), partialName: partial.name, inode: partial.inode,
@@ -135,15 +135,15 @@ struct PartialFileTests {
         let block = [UInt8](repeating: 5, count: 3 << 20)
         for count in 1...3 {
             try block.withUnsafeBytes { try partial.write($0) }
-            partial.span()
+            partial.updateSpan()
             let end = Int64(count * block.count)
             #expect(partial.mark.position == 0 && partial.mark.span?.end == end)
             #expect(try partial.mark.span?.digest == partial.digest(of: 0..<end))
         }
-        #expect(!partial.needsSpan())
+        #expect(!partial.needsSpanUpdate())
         #expect(partial.synchronize() == nil)
         #expect(partial.mark.position == 9 << 20 && partial.mark.span == nil)
-        partial.span()
+        partial.updateSpan()
         #expect(partial.mark.span == nil)
     }
 

@@ -8,7 +8,7 @@ import Testing
 struct FileRecordCacheTests {
     private struct NoContent: PublishedContent {
         func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int { 0 }
-        func duplicateForHandover() -> Int32? { nil }
+        func duplicateForSending() -> Int32? { nil }
     }
 
     private func file(size: Int64 = 3, publishedAt time: Int64 = 7) throws -> PublishedBlob {

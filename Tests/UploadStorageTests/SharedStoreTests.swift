@@ -164,7 +164,7 @@ private final class Cluster: Sendable {
         second.release()
     }
 
-    @Test("an upload whose target runs is not yielded, and its response is seen by the other store")
+    @Test("an upload whose target runs is not released, and the other store gets its response")
     func processing() throws {
         let cluster = try Cluster(acquisitionWait: .milliseconds(100))
         let lease = try cluster.stores[0].create(.testing())

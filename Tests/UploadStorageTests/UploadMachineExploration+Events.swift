@@ -214,7 +214,7 @@ extension UploadMachineExploration {
             // The outcome of a commit can be unknown.
             guard world.advance != nil, event == .rowFailed || !world.hasCommitted else { return nil }
             (next.advance, next.caller, next.hasCommitted) = (nil, nil, false)
-            next.handOver?.hasFailed = true
+            next.holdRelease?.hasFailed = true
             if event == .rowFailed {
                 if !world.machine.isRecorded { next.machine.recordingFailed() }
                 next.machine.acknowledgmentFailed()
@@ -234,7 +234,7 @@ extension UploadMachineExploration {
             _ = next.machine.endWithoutRow(isTransient: false)
         case .withdrawQueued:
             next.machine.withdrawQueuedAcknowledgment()
-            if next.machine != world.machine { next.handOver?.hasFailed = true }
+            if next.machine != world.machine { next.holdRelease?.hasFailed = true }
         case .ended:
             guard world.ending != nil, world.isHeld else { return nil }
             next.ending = nil
@@ -293,30 +293,30 @@ extension UploadMachineExploration {
             guard world.removal == .begun, next.machine.endAcknowledging() else { return nil }
             next.removal = .none
             next.machine.removalFailed()
-        case .handOver, .handOverLate:
-            let now: Int64 = event == .handOver ? 0 : 1
-            switch next.machine.beginHandOver(at: now, until: 1) {
+        case .holdRelease, .holdReleaseLate:
+            let now: Int64 = event == .holdRelease ? 0 : 1
+            switch next.machine.beginHoldRelease(at: now, until: 1) {
             case .wait: break
-            case .acknowledge(let event) where event == world.handOver?.event:
-                next.handOver?.isPaused = false
-                next.handOver?.hasQueued = false
-            case .acknowledge(let event): next.handOver = HandOver(event: event)
-            case .release(let event): next.isHeld = !next.machine.endHandOver(event) && world.isHeld
+            case .acknowledge(let event) where event == world.holdRelease?.event:
+                next.holdRelease?.isPaused = false
+                next.holdRelease?.hasQueued = false
+            case .acknowledge(let event): next.holdRelease = HoldRelease(event: event)
+            case .release(let event): next.isHeld = !next.machine.endHoldRelease(event) && world.isHeld
             }
-        case .continueHandOver:
-            guard let handOver = world.handOver, !handOver.isPaused else { return nil }
-            switch next.machine.continueHandOver(handOver.event, hasQueued: handOver.hasQueued) {
+        case .continueHoldRelease:
+            guard let holdRelease = world.holdRelease, !holdRelease.isPaused else { return nil }
+            switch next.machine.continueHoldRelease(holdRelease.event, hasQueued: holdRelease.hasQueued) {
             case .wait: return nil
-            case .acknowledge: next.handOver?.hasQueued = true
+            case .acknowledge: next.holdRelease?.hasQueued = true
             case .release:
-                next.handOver = nil
-                next.isHeld = !next.machine.endHandOver(handOver.event) && world.isHeld
+                next.holdRelease = nil
+                next.isHeld = !next.machine.endHoldRelease(holdRelease.event) && world.isHeld
             }
-        case .pauseHandOver:
-            guard let handOver = world.handOver else { return nil }
-            next.handOver?.isPaused = true
-            next.handOver?.hasPaused = true
-            _ = next.machine.allowTakeOver(of: handOver.event.epoch)
+        case .pauseHoldRelease:
+            guard let holdRelease = world.holdRelease else { return nil }
+            next.holdRelease?.isPaused = true
+            next.holdRelease?.hasPaused = true
+            _ = next.machine.allowTakeOver(of: holdRelease.event.epoch)
         }
         next.renumberTickets()
         return next == world ? nil : next

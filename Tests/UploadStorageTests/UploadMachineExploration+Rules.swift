@@ -6,7 +6,7 @@ extension UploadMachineExploration {
     static func violation(_ world: World, _ next: World, _ event: OtherEvent?, _ isStale: Bool) -> String? {
         let (last, machine) = (world.machine, next.machine)
         if isStale { return "a lease that has ended changes the state" }
-        if let violation = violationOfEnd(world, next) ?? violationOfHandOver(world, next, event)
+        if let violation = violationOfEnd(world, next) ?? violationOfHoldRelease(world, next, event)
             ?? violationOfNotification(world, next, event) ?? violationOfQueue(world, next, event)
         {
             return violation
@@ -74,21 +74,21 @@ extension UploadMachineExploration {
         return nil
     }
 
-    static func violationOfHandOver(_ world: World, _ next: World, _ event: OtherEvent?) -> String? {
-        if let event = next.handOver?.event, event != world.handOver?.event, world.machine.isExclusive {
-            return "a hand-over ends an exclusive lease"
+    static func violationOfHoldRelease(_ world: World, _ next: World, _ event: OtherEvent?) -> String? {
+        if let event = next.holdRelease?.event, event != world.holdRelease?.event, world.machine.isExclusive {
+            return "a release for another store ends an exclusive lease"
         }
         let hasEnded = world.isHeld && !next.isHeld && event != .lost
-        if hasEnded, event == .handOver { return "a hand-over ends a lease before its deadline" }
-        if hasEnded, isBeingCompleted(world.machine) { return "an upload is handed over while a thread completes it" }
-        guard let handOver = world.handOver, event != .handOverLate else { return nil }
-        let isCurrent = handOver.event.epoch == world.machine.epoch
-        if hasEnded, !isCurrent { return "a hand-over ends a later lease" }
-        if isCurrent, !handOver.hasPaused, next.leases.count > world.leases.count {
-            return "a request takes the upload over during its hand-over"
+        if hasEnded, event == .holdRelease { return "a release for another store ends a lease before its deadline" }
+        if hasEnded, isBeingCompleted(world.machine) { return "an upload is released while a thread completes it" }
+        guard let holdRelease = world.holdRelease, event != .holdReleaseLate else { return nil }
+        let isCurrent = holdRelease.event.epoch == world.machine.epoch
+        if hasEnded, !isCurrent { return "a release for another store ends a later lease" }
+        if isCurrent, !holdRelease.hasPaused, next.leases.count > world.leases.count {
+            return "a request takes the upload over during its release"
         }
-        if hasEnded, !handOver.hasFailed, world.machine.durable < world.machine.received {
-            return "the upload is handed over before its bytes are durable"
+        if hasEnded, !holdRelease.hasFailed, world.machine.durable < world.machine.received {
+            return "the upload is released before its bytes are durable"
         }
         return nil
     }
@@ -143,22 +143,22 @@ extension UploadMachineExploration {
         }
     }
 
-    /// Whether the upload cannot be handed over now, although nothing happens with it that would end.
-    private static func preventsHandOver(_ machine: UploadMachine) -> Bool {
-        guard machine.isIdle, machine.isUnfinished, !machine.isExclusive, !machine.needsClaimForHandOver else {
+    /// Whether the upload cannot be released now, although nothing happens with it that would end.
+    private static func preventsHoldRelease(_ machine: UploadMachine) -> Bool {
+        guard machine.isIdle, machine.isUnfinished, !machine.isExclusive, !machine.needsClaimForHoldRelease else {
             return false
         }
         var machine = machine
-        return machine.beginHandOver(at: 0, until: 1) == .wait
+        return machine.beginHoldRelease(at: 0, until: 1) == .wait
     }
 
-    /// Whether a hand-over waits although there is no acknowledgment whose end it could wait for.
+    /// Whether a release waits although there is no acknowledgment whose end it could wait for.
     private static func waitsForNothing(_ world: World) -> Bool {
-        guard let handOver = world.handOver, !handOver.isPaused, world.machine.acknowledgment == .idle else {
+        guard let holdRelease = world.holdRelease, !holdRelease.isPaused, world.machine.acknowledgment == .idle else {
             return false
         }
         var machine = world.machine
-        return machine.continueHandOver(handOver.event, hasQueued: handOver.hasQueued) == .wait
+        return machine.continueHoldRelease(holdRelease.event, hasQueued: holdRelease.hasQueued) == .wait
     }
 
     /// Whether a waiting request does not get the upload after all pending work is done and all leases are released.
@@ -171,8 +171,8 @@ extension UploadMachineExploration {
         if world.removal == .begun { world = next(world, .removed) ?? next(world, .removalFailed) ?? world }
         if world.machine.activity == .publishing { world.machine.endPublishing() }
         if world.releasing != nil { world = next(world, .endRelease) ?? world }
-        for _ in 0..<3 where world.handOver != nil {
-            world = next(world, .continueHandOver) ?? next(world, .pauseHandOver) ?? world
+        for _ in 0..<3 where world.holdRelease != nil {
+            world = next(world, .continueHoldRelease) ?? next(world, .pauseHoldRelease) ?? world
             world = next(world, .runQueued) ?? world
             world = next(world, .acknowledged) ?? next(world, .rowFailed) ?? world
         }
@@ -183,13 +183,13 @@ extension UploadMachineExploration {
             }
             world = try next(world, .release, as: lease) ?? world
         }
-        if preventsHandOver(world.machine) { return true }
+        if preventsHoldRelease(world.machine) { return true }
         for ticket in world.machine.waiting { world.machine.leave(ticket) }
         world.machine.enqueue(ticket)
         world.arrived = [ticket]
         for _ in 0..<3 {
             switch world.machine.claim(ticket, isLate: false) {
-            case .granted: return preventsHandOver(world.machine)
+            case .granted: return preventsHoldRelease(world.machine)
             case .wait, .stillProcessing, .record: return true
             case .load where !world.hasRow: return false
             case .load, .settle: world.work = world.machine.activity == .loading ? .load : .settle

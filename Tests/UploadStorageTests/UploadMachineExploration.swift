@@ -8,7 +8,7 @@ import Testing
 
 /// Explores every sequence of events up to a length, for an upload of at most two bytes, two leases and two waiting
 /// requests. Each operation that the machine requests succeeds or fails at every time at which a thread may report it.
-/// Hand-over to another store, completion in steps, removal and expiry are explored apart from processing and staging.
+/// Release for another store, completion in steps, removal and expiry are explored apart from processing and staging.
 enum UploadMachineExploration {
     /// The state of the machine, of the threads and of the disk.
     struct World: Hashable {
@@ -45,7 +45,7 @@ enum UploadMachineExploration {
         var mustAcknowledge = true
         /// The lease that is being released.
         var releasing: Int64?
-        var handOver: HandOver?
+        var holdRelease: HoldRelease?
         /// The tickets of the waiting requests, in the order in which they came.
         var arrived: [Int] = []
 
@@ -59,10 +59,10 @@ enum UploadMachineExploration {
         /// same way, and states that differ only in the number of earlier leases are explored once.
         var withSmallEpochs: World {
             let others = [
-                machine.processor, machine.failure?.lease, machine.handOver?.epoch, advance?.epoch, caller,
+                machine.processor, machine.failure?.lease, machine.holdRelease?.epoch, advance?.epoch, caller,
                 waitingHolder, ending,
                 releasing,
-                handOver?.event.epoch,
+                holdRelease?.event.epoch,
             ].compactMap { $0 }
             let epochs = Set(leases + others + [machine.epoch]).sorted()
             func mapped(_ epoch: Int64) -> Int64 { Int64(epochs.firstIndex(of: epoch)!) }
@@ -71,20 +71,20 @@ enum UploadMachineExploration {
             world.machine.epoch = mapped(machine.epoch)
             world.machine.processor = mapped(machine.processor)
             if let epoch = world.machine.failure?.lease { world.machine.failure?.lease = mapped(epoch) }
-            if let epoch = machine.handOver?.epoch { world.machine.handOver?.epoch = mapped(epoch) }
+            if let epoch = machine.holdRelease?.epoch { world.machine.holdRelease?.epoch = mapped(epoch) }
             world.leases = leases.map(mapped)
             if let epoch = advance?.epoch { world.advance?.epoch = mapped(epoch) }
             world.caller = caller.map(mapped)
             world.waitingHolder = waitingHolder == machine.epoch ? mapped(machine.epoch) : nil
             world.ending = ending.map(mapped)
             world.releasing = releasing.map(mapped)
-            if let epoch = handOver?.event.epoch { world.handOver?.event.epoch = mapped(epoch) }
+            if let epoch = holdRelease?.event.epoch { world.holdRelease?.event.epoch = mapped(epoch) }
             return world
         }
     }
 
-    struct HandOver: Hashable {
-        var event: UploadMachine.HandOver
+    struct HoldRelease: Hashable {
+        var event: UploadMachine.HoldRelease
         var hasQueued = false
         var hasFailed = false
         /// Whether the thread has ended before the upload was released, so that requests can use it again.
@@ -129,10 +129,10 @@ enum UploadMachineExploration {
         /// The upload is not in use any more, and has no row.
         case endUse
         case remove, expire, expireEarly, removed, removalFailed
-        /// The upload is handed over to another store.
-        case handOver, continueHandOver, pauseHandOver
-        /// The other store asks again after the deadline of the hand-over has passed.
-        case handOverLate
+        /// The upload is released for another store.
+        case holdRelease, continueHoldRelease, pauseHoldRelease
+        /// The other store repeats its request after the deadline of the release.
+        case holdReleaseLate
     }
 
     /// The events that are explored together.
@@ -157,9 +157,10 @@ enum UploadMachineExploration {
             ],
             other: OtherEvent.allCases.filter {
                 ![
-                    .arriveSecond, .claimSecond, .leaveSecond, .claimLate, .leave, .endPublishing, .forget, .handOver,
-                    .continueHandOver, .pauseHandOver,
-                    .handOverLate,
+                    .arriveSecond, .claimSecond, .leaveSecond, .claimLate, .leave, .endPublishing, .forget,
+                    .holdRelease,
+                    .continueHoldRelease, .pauseHoldRelease,
+                    .holdReleaseLate,
                 ].contains($0)
             }, depth: 10)
         /// Two requests wait.
@@ -173,33 +174,33 @@ enum UploadMachineExploration {
                 .arrive, .arriveSecond, .claim, .claimSecond, .claimLate, .claimExclusively, .leave, .leaveSecond,
                 .worked, .workFailed, .runQueued, .acknowledged, .rowFailed, .synchronizationFailed,
             ], depth: 8, isShared: false)
-        /// The hand-over of the upload to another store.
-        static let handOver = Alphabet(
+        /// The release of the upload for another store.
+        static let holdRelease = Alphabet(
             lease: [
                 .append, .appendLast, .stage, .commitStaged, .acknowledge, .queue, .process, .endProcessing, .observe,
                 .release,
             ],
             other: [
                 .arrive, .claim, .claimExclusively, .worked, .workFailed, .runQueued, .acknowledged, .rowFailed,
-                .synchronizationFailed, .withdrawQueued, .lost, .handOver, .continueHandOver, .pauseHandOver,
-                .handOverLate,
+                .synchronizationFailed, .withdrawQueued, .lost, .holdRelease, .continueHoldRelease, .pauseHoldRelease,
+                .holdReleaseLate,
             ], depth: 9)
-        /// A hand-over while the upload is completed.
-        static let handOverOfEnd = Alphabet(
+        /// A release while the upload is completed.
+        static let holdReleaseOfEnd = Alphabet(
             lease: [
                 .append, .appendLast, .acknowledge, .process, .mark, .endProcessing, .publish, .complete, .beginEnding,
                 .observe,
             ],
-            other: handOverEvents + [.endPublishing, .ended, .endingFailed], depth: 8)
-        /// A hand-over while the upload is removed.
-        static let handOverOfRemoval = Alphabet(
+            other: holdReleaseEvents + [.endPublishing, .ended, .endingFailed], depth: 8)
+        /// A release while the upload is removed.
+        static let holdReleaseOfRemoval = Alphabet(
             lease: [.append, .acknowledge, .queue, .observe, .beginRelease],
-            other: handOverEvents + [
+            other: holdReleaseEvents + [
                 .endRelease, .remove, .expire, .expireEarly, .removed, .removalFailed, .otherRemoves,
             ], depth: 8)
-        private static let handOverEvents: [OtherEvent] = [
-            .arrive, .claim, .worked, .workFailed, .runQueued, .acknowledged, .rowFailed, .lost, .handOver,
-            .continueHandOver, .pauseHandOver, .handOverLate,
+        private static let holdReleaseEvents: [OtherEvent] = [
+            .arrive, .claim, .worked, .workFailed, .runQueued, .acknowledged, .rowFailed, .lost, .holdRelease,
+            .continueHoldRelease, .pauseHoldRelease, .holdReleaseLate,
         ]
     }
 

@@ -18,20 +18,20 @@ import Testing
     func removal(isRecorded: Bool) throws { try UploadMachineExploration.explore(.removal, isRecorded: isRecorded) }
 
     @Test(
-        "a hand-over releases the upload after its bytes are durable or after a failure, and no request uses it meanwhile"
+        "an upload is released for another store after its bytes are durable or after a failure, and no request uses it meanwhile"
     )
-    func handOver() throws { try UploadMachineExploration.explore(.handOver, isRecorded: true) }
+    func holdRelease() throws { try UploadMachineExploration.explore(.holdRelease, isRecorded: true) }
 
     @Test(
         "requests are served in the order in which they came, and each ends the one that sends",
         arguments: [true, false])
     func queue(isRecorded: Bool) throws { try UploadMachineExploration.explore(.queue, isRecorded: isRecorded) }
 
-    @Test("no upload is handed over while a thread completes it, and its end remains possible")
-    func handOverOfEnd() throws { try UploadMachineExploration.explore(.handOverOfEnd, isRecorded: true) }
+    @Test("no upload is released while a thread completes it, and its end remains possible")
+    func holdReleaseOfEnd() throws { try UploadMachineExploration.explore(.holdReleaseOfEnd, isRecorded: true) }
 
-    @Test("no upload is handed over while a thread removes it")
-    func handOverOfRemoval() throws { try UploadMachineExploration.explore(.handOverOfRemoval, isRecorded: true) }
+    @Test("no upload is released while a thread removes it")
+    func holdReleaseOfRemoval() throws { try UploadMachineExploration.explore(.holdReleaseOfRemoval, isRecorded: true) }
 
     @Test("a target that can run again needs durable bytes only if the upload has a row", arguments: [true, false])
     func repeatableTarget(isRecorded: Bool) throws {
@@ -53,21 +53,21 @@ import Testing
         #expect(markedStep == .completeAsInterrupted && marked.activity == .processing)
     }
 
-    @Test("a hand-over tries once to make the bytes durable")
-    func failedHandOver() {
+    @Test("a release for another store tries once to make the bytes durable")
+    func failedHoldRelease() {
         var machine = UploadMachineExploration.start(isRecorded: true).machine
         machine.append(1)
-        guard case .acknowledge(let handOver) = machine.beginHandOver(at: 0, until: 1) else {
-            Issue.record("the hand-over does not begin")
+        guard case .acknowledge(let holdRelease) = machine.beginHoldRelease(at: 0, until: 1) else {
+            Issue.record("the release does not begin")
             return
         }
-        let first = machine.continueHandOver(handOver, hasQueued: false)
+        let first = machine.continueHoldRelease(holdRelease, hasQueued: false)
         #expect(first == .acknowledge)
-        let waiting = machine.continueHandOver(handOver, hasQueued: true)
+        let waiting = machine.continueHoldRelease(holdRelease, hasQueued: true)
         #expect(waiting == .wait)
         _ = machine.runQueuedAcknowledgment()
         machine.acknowledgmentFailed()
-        let last = machine.continueHandOver(handOver, hasQueued: true)
+        let last = machine.continueHoldRelease(holdRelease, hasQueued: true)
         #expect(last == .release)
     }
 

@@ -56,7 +56,7 @@ extension FileDownloadOperation {
                     }
                 }
             }
-            if partial.needsSpan() { await BlockingWork.run { partial.span() } }
+            if partial.needsSpanUpdate() { await BlockingWork.run { partial.updateSpan() } }
             if partial.failure != nil { exchange.cancel() }
             await driver.keepCheckpoint()
         case .interim, .sent: break
@@ -99,7 +99,7 @@ extension FileDownloadOperation {
         reportProgress()
         // A complete file is synchronized next. For any other file the checkpoint is saved, unless that was done.
         guard !machine.isFinished else { return }
-        await BlockingWork.run { files.current.span() }
+        await BlockingWork.run { files.current.updateSpan() }
         await driver.keepCheckpoint(isDue: !driver.isLastSaved(checkpoint))
     }
 

@@ -48,22 +48,22 @@ extension PartialFile {
         var digest = RunningDigest(.sha256)
     }
 
-    /// Whether it is time to call ``span()``.
-    func needsSpan() -> Bool {
+    /// Whether it is time to call ``updateSpan()``.
+    func needsSpanUpdate() -> Bool {
         let now = SystemClock.monotonicNanoseconds()
         return state.withLock { state in
             let known = state.mark.span?.end ?? state.mark.position
             let end = min(state.position, state.mark.position + Self.maxSpanLength)
-            return state.failure == nil && end > known && now - state.spannedAt >= Self.spanInterval
+            return state.failure == nil && end > known && now - state.spanUpdatedAt >= Self.spanInterval
                 && now - state.synchronizedAt >= Self.markInterval
         }
     }
 
     /// Computes the digest of the bytes after the mark, so that a later process can verify them. Each byte is read
     /// once.
-    func span() {
+    func updateSpan() {
         let (known, mark, position) = state.withLock { state in
-            state.spannedAt = SystemClock.monotonicNanoseconds()
+            state.spanUpdatedAt = SystemClock.monotonicNanoseconds()
             let fresh = RunningSpan(name: state.name, start: state.mark.position, end: state.mark.position)
             let known = state.running.flatMap { $0.name == state.name && $0.start == fresh.start ? $0 : nil }
             return (known ?? fresh, state.mark.position, state.position)

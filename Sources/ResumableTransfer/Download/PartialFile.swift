@@ -43,8 +43,8 @@ final class PartialFile: BodySink {
         /// The time of the last synchronization, in monotonic nanoseconds.
         var synchronizedAt = SystemClock.monotonicNanoseconds()
         var isSynchronizing = false
-        /// The time of the last call of ``span()``, in monotonic nanoseconds.
-        var spannedAt = SystemClock.monotonicNanoseconds()
+        /// The time of the last call of ``updateSpan()``, in monotonic nanoseconds.
+        var spanUpdatedAt = SystemClock.monotonicNanoseconds()
         /// The running digest of the span at the mark.
         var running: RunningSpan?
         /// The first error. Nothing is written after it.

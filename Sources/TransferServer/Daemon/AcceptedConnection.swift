@@ -237,7 +237,7 @@ final class OutgoingResponse {
             let range = content.range
         {
             do throws(StoreError) {
-                file = try content.file.duplicateForHandover().map { ($0, range) }
+                file = try content.file.duplicateForSending().map { ($0, range) }
             } catch { return nil }
         }
         if let (descriptor, range) = file {

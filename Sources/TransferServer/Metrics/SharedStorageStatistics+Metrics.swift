@@ -72,7 +72,8 @@ extension SharedStorageStatistics.Holds {
             "onward_holds_acquired_total", .counter, "Existing uploads that this server has begun to hold.",
             acquired)
         exposition.add(
-            "onward_holds_yielded_total", .counter, "Uploads that were yielded to another server.", yielded)
+            "onward_holds_released_on_request_total", .counter,
+            "Uploads that were released because another server requested them.", releasedOnRequest)
         exposition.add("onward_holds_lost_total", .counter, "Uploads that were held when a session was lost.", lost)
         exposition.add(
             "onward_hold_requests_waiting", .gauge, "Requests that wait until another server has released an upload.",

@@ -182,9 +182,9 @@ struct TargetEndpoint {
         if case .refuse(let response) = handler.accept(proposal) {
             let state = UploadState(offset: 0, limits: limits)
             // A 5xx is not final, so the client can retry.
-            let isAnswer = isComplete != nil && !response.status.isServerError
+            let isFinal = isComplete != nil && !response.status.isServerError
             return .respond(
-                isAnswer ? responses.finished(response, state: state, uploadLocation: nil) : response)
+                isFinal ? responses.finished(response, state: state, uploadLocation: nil) : response)
         }
         let upload = NewUpload(
             principal: principal, method: request.method, target: stored.target.reference, fields: stored.fields,

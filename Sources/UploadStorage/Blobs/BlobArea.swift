@@ -104,7 +104,7 @@ package protocol PublishedContent: Sendable {
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int
     /// Returns a second descriptor of the file, which the caller owns and closes; `nil` if the bytes are not in a local
     /// file.
-    func duplicateForHandover() throws(Errno) -> Int32?
+    func duplicateForSending() throws(Errno) -> Int32?
     /// Returns a URL with which the client reads the bytes from another server for a minute; `nil` if there is none.
     /// - Parameter fields: fields that the response of the other server has.
     func downloadURL(with fields: Fields) throws(Errno) -> String?

@@ -22,7 +22,7 @@ package protocol UploadCatalog: Sendable {
     /// catalog, for all stores together.
     var isShared: Bool { get }
     /// Reads the row of an upload, and makes this store the holder of the upload if it is unfinished: only its holder
-    /// can change the row. If another store is the holder, asks it to release the upload, and waits at most until
+    /// can change the row. If another store is the holder, requests the upload from it, and waits at most until
     /// `deadline` (monotonic nanoseconds).
     /// - Returns: nil if there is no row.
     /// - Throws: ``StoreError/heldElsewhere`` if the upload was not released by the deadline; other errors if the row

@@ -8,7 +8,7 @@ struct DescriptorContent: PublishedContent {
         try descriptor.read(into: buffer, at: offset)
     }
 
-    func duplicateForHandover() throws(Errno) -> Int32? { try descriptor.duplicateForHandover() }
+    func duplicateForSending() throws(Errno) -> Int32? { try descriptor.duplicateForSending() }
 }
 
 extension FileBlobArea {

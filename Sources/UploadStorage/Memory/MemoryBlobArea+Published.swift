@@ -10,7 +10,7 @@ extension MemoryBlobArea {
             return area.state.withLock { $0.read(inode, into: buffer, at: offset) }
         }
 
-        func duplicateForHandover() throws(Errno) -> Int32? { nil }
+        func duplicateForSending() throws(Errno) -> Int32? { nil }
     }
 
     package func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob {

@@ -28,55 +28,55 @@ extension OpenUpload {
 
     /// The time within which received bytes become durable before the upload is released, in nanoseconds. It is longer
     /// than the time for which one request of another store waits: the client gets no error if the storage is only slow.
-    private static let handOverTime: Int64 = 5_000_000_000
-    /// The time for which a thread waits for this. Then the other store asks again.
-    private static let handOverWait: Int64 = 300_000_000
+    private static let holdReleaseTime: Int64 = 5_000_000_000
+    /// The time for which a thread waits for this. Then the other store repeats its request.
+    private static let holdReleaseWait: Int64 = 300_000_000
 
-    /// Releases the upload because another store wants to hold it. Like the take-over by a request of this store, this
+    /// Releases the upload because another store has requested it. Like the take-over by a request of this store, this
     /// ends the current lease, and the received bytes are made durable if that takes only some seconds. While another
-    /// thread completes, removes or loads the upload, nothing changes: the other store asks again.
+    /// thread completes, removes or loads the upload, nothing changes: the other store repeats its request.
     ///
     /// Threads for this must not wait for long, because other uploads need them.
-    func handOver(_ use: UploadUse) {
-        let mustClaim = monitor.withLock { $0.machine.needsClaimForHandOver }
+    func releaseOnRequest(_ use: UploadUse) {
+        let mustClaim = monitor.withLock { $0.machine.needsClaimForHoldRelease }
         if mustClaim, (try? claim(principal: nil, until: 0) { _ in () }) == nil { return }
         let now = SystemClock.monotonicNanoseconds()
-        switch update({ $0.machine.beginHandOver(at: now, until: now + Self.handOverTime) }) {
+        switch update({ $0.machine.beginHoldRelease(at: now, until: now + Self.holdReleaseTime) }) {
         case .wait: break
-        case .acknowledge(let handOver): complete(handOver, use)
-        case .release(let handOver): release(handOver)
+        case .acknowledge(let holdRelease): complete(holdRelease, use)
+        case .release(let holdRelease): release(holdRelease)
         }
     }
 
-    private func complete(_ handOver: UploadMachine.HandOver, _ use: UploadUse) {
+    private func complete(_ holdRelease: UploadMachine.HoldRelease, _ use: UploadUse) {
         // If many uploads wait for a storage that stalls, a thread remains for the others.
-        let waits = context.beginHandOverWait()
-        defer { if waits { context.endHandOverWait() } }
-        let wait = waits ? Self.handOverWait : 0
-        let end = min(handOver.deadline, SystemClock.monotonicNanoseconds() + wait)
+        let waits = context.beginHoldReleaseWait()
+        defer { if waits { context.endHoldReleaseWait() } }
+        let wait = waits ? Self.holdReleaseWait : 0
+        let end = min(holdRelease.deadline, SystemClock.monotonicNanoseconds() + wait)
         var hasQueued = false
         while true {
-            let step = monitor.wait(until: end) { state -> UploadMachine.HandOverStep? in
-                let step = state.machine.continueHandOver(handOver, hasQueued: hasQueued)
+            let step = monitor.wait(until: end) { state -> UploadMachine.HoldReleaseStep? in
+                let step = state.machine.continueHoldRelease(holdRelease, hasQueued: hasQueued)
                 return step == .wait ? nil : step
             }
             if case .acknowledge? = step {
                 hasQueued = true
-                enqueueAcknowledgment(use, on: context.handOverAcknowledging)
+                enqueueAcknowledgment(use, on: context.holdReleaseAcknowledging)
                 continue
             }
-            if step == nil, SystemClock.monotonicNanoseconds() < handOver.deadline {
-                // The other store may not ask again.
-                update { _ = $0.machine.allowTakeOver(of: handOver.epoch) }
+            if step == nil, SystemClock.monotonicNanoseconds() < holdRelease.deadline {
+                // The other store may not repeat its request.
+                update { _ = $0.machine.allowTakeOver(of: holdRelease.epoch) }
                 return
             }
             break
         }
-        release(handOver)
+        release(holdRelease)
     }
 
-    private func release(_ handOver: UploadMachine.HandOver) {
-        let fence = update { $0.machine.endHandOver(handOver) ? $0.fence : nil }
+    private func release(_ holdRelease: UploadMachine.HoldRelease) {
+        let fence = update { $0.machine.endHoldRelease(holdRelease) ? $0.fence : nil }
         // A request that has acquired the upload again meanwhile has another fence.
         if let fence { context.catalog.release(id, fence: fence) }
     }

@@ -17,8 +17,8 @@ package struct SharedStorageStatistics: Sendable, Hashable {
         package var held = 0
         /// Holds that began with a request for an upload that existed.
         package var acquired = 0
-        /// Holds that were released because another server has asked for the upload.
-        package var yielded = 0
+        /// Holds that were released because another server has requested the upload.
+        package var releasedOnRequest = 0
         /// Holds that have ended with a lost session.
         package var lost = 0
         /// Requests that wait until another server has released an upload.

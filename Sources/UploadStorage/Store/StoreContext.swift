@@ -23,12 +23,12 @@ final class StoreContext: Sendable {
     let gathering: GatheredAcknowledgments
     let digesting: WorkQueue
     let writeBack: WorkQueue
-    /// Threads that hand uploads over to other stores.
-    let handOver: WorkQueue
-    /// Threads that acknowledge uploads which are being handed over: other stores wait for them.
-    let handOverAcknowledging: WorkQueue
+    /// Threads that release uploads for other stores.
+    let holdReleases: WorkQueue
+    /// Threads that acknowledge uploads that other stores wait for.
+    let holdReleaseAcknowledging: WorkQueue
     /// The number of these threads that wait until bytes are durable.
-    private let handOverWaits = Monitor(0)
+    private let holdReleaseWaits = Monitor(0)
     let observer = Monitor<(any StoreObserver)?>(nil)
     let losses = Monitor(Losses())
     /// The deliveries since the store was opened.
@@ -55,7 +55,7 @@ final class StoreContext: Sendable {
         let totals = catalog.savedTotals
         ledger = UsageLedger(totals?.usage, configuration: configuration, isShared: catalog.isShared)
         finished = FinishedUploads(complete: totals?.complete ?? 0, invalid: totals?.invalid ?? 0)
-        let handOverThreads = catalog.isShared ? Self.handOverThreads : 0
+        let holdReleaseThreads = catalog.isShared ? Self.holdReleaseThreads : 0
         let acknowledgmentThreads = catalog.isShared ? Self.sharedAcknowledgmentThreads : Self.acknowledgmentThreads
         (acknowledging, gathering, digesting, writeBack) = try startingThreads { () throws(Errno) in
             (
@@ -64,10 +64,10 @@ final class StoreContext: Sendable {
                 try WorkQueue(name: "write-back", threads: 1)
             )
         }
-        (handOver, handOverAcknowledging) = try startingThreads { () throws(Errno) in
+        (holdReleases, holdReleaseAcknowledging) = try startingThreads { () throws(Errno) in
             (
-                try WorkQueue(name: "hand-over", threads: handOverThreads),
-                try WorkQueue(name: "hand-over", threads: 2 * handOverThreads)
+                try WorkQueue(name: "hold-release", threads: holdReleaseThreads),
+                try WorkQueue(name: "hold-release", threads: 2 * holdReleaseThreads)
             )
         }
     }
@@ -75,18 +75,18 @@ final class StoreContext: Sendable {
     private static let acknowledgmentThreads = 4
     /// With a shared storage each of these threads waits for the network most of the time.
     static let sharedAcknowledgmentThreads = 32
-    private static let handOverThreads = 4
+    private static let holdReleaseThreads = 4
 
-    /// - Returns: whether a thread that hands an upload over may wait: one of them never waits.
-    func beginHandOverWait() -> Bool {
-        handOverWaits.withLock { count in
-            guard count < Self.handOverThreads - 1 else { return false }
+    /// - Returns: whether a thread that releases an upload may wait: one of them never waits.
+    func beginHoldReleaseWait() -> Bool {
+        holdReleaseWaits.withLock { count in
+            guard count < Self.holdReleaseThreads - 1 else { return false }
             count += 1
             return true
         }
     }
 
-    func endHandOverWait() { handOverWaits.withLock { $0 -= 1 } }
+    func endHoldReleaseWait() { holdReleaseWaits.withLock { $0 -= 1 } }
 
     /// Ends the threads after the queued work.
     func close() {
@@ -94,8 +94,8 @@ final class StoreContext: Sendable {
         acknowledging.close()
         digesting.close()
         writeBack.close()
-        handOver.close()
-        handOverAcknowledging.close()
+        holdReleases.close()
+        holdReleaseAcknowledging.close()
     }
 
     /// The deadline by which another store has to release an upload, in monotonic nanoseconds.

@@ -1,4 +1,4 @@
-// The upload is processed by its target resource or published, and ends, or is handed over to another store.
+// The upload is processed by its target resource or published, and ends, or is released for another store.
 extension UploadMachine {
     /// The result of an event that reserves the end of the upload for the holder of a lease.
     enum Reservation: Hashable {
@@ -209,22 +209,22 @@ extension UploadMachine {
         return reserved
     }
 
-    // MARK: Hand-over to another store
+    // MARK: Release for another store
 
-    /// Whether the upload has to be loaded or settled before it can be handed over.
-    var needsClaimForHandOver: Bool { isIdle && (!isLoaded || needsSettling) }
+    /// Whether the upload has to be loaded or settled before it can be released.
+    var needsClaimForHoldRelease: Bool { isIdle && (!isLoaded || needsSettling) }
 
     /// Whether the last bytes are being made durable, and the target resource has not begun to process them.
     private var isAwaitingTarget: Bool { isProcessing && acknowledgment == .running && isRecorded }
 
     /// Whether no thread completes, removes or loads the upload.
-    private var canHandOver: Bool {
+    private var canReleaseHold: Bool {
         isLoaded && isUnfinished && !needsSettling && (activity == .idle || isAwaitingTarget)
     }
 
-    /// A hand-over in progress.
-    struct HandOver: Hashable {
-        /// The epoch of the lease that must not be interrupted, or the one that no lease has.
+    /// A release in progress.
+    struct HoldRelease: Hashable {
+        /// The epoch of the lease that must not be interrupted (`hasLease`), or a new epoch that belongs to no lease.
         var epoch: Int64
         /// Whether a lease has the epoch: it waits for the storage, and is not ended before the deadline.
         var hasLease: Bool
@@ -232,43 +232,43 @@ extension UploadMachine {
         var deadline: Int64
     }
 
-    enum HandOverStart: Hashable {
+    enum HoldReleaseStart: Hashable {
         /// The upload is being loaded, completed or removed, or its lease waits for the storage: the other store asks
         /// again.
         case wait
-        /// Make the received bytes durable, then end the hand-over.
-        case acknowledge(HandOver)
-        /// The deadline has passed. End the hand-over.
-        case release(HandOver)
+        /// Make the received bytes durable, then end the release.
+        case acknowledge(HoldRelease)
+        /// The deadline has passed. End the release.
+        case release(HoldRelease)
     }
 
-    /// Another store asks for the upload. Begins a hand-over, or continues the last one. It ends the current lease,
+    /// Another store requests the upload. Begins a release, or continues the last one. It ends the current lease,
     /// unless that lease waits for the storage.
-    /// - Parameter deadline: the deadline of a hand-over that begins now.
-    mutating func beginHandOver(at now: Int64, until deadline: Int64) -> HandOverStart {
-        guard canHandOver else {
-            if handOver?.hasLease ?? false { handOver = nil }
+    /// - Parameter deadline: the deadline of a release that begins now.
+    mutating func beginHoldRelease(at now: Int64, until deadline: Int64) -> HoldReleaseStart {
+        guard canReleaseHold else {
+            if holdRelease?.hasLease ?? false { holdRelease = nil }
             return .wait
         }
-        if let handOver, !handOver.hasLease { return .acknowledge(handOver) }
+        if let holdRelease, !holdRelease.hasLease { return .acknowledge(holdRelease) }
         let hasLease = isExclusive || isProcessing
-        if let handOver, hasLease { return now < handOver.deadline ? .wait : .release(handOver) }
+        if let holdRelease, hasLease { return now < holdRelease.deadline ? .wait : .release(holdRelease) }
         if !hasLease { takeOver(exclusive: true) }
-        let begun = HandOver(epoch: epoch, hasLease: hasLease, deadline: deadline)
-        handOver = begun
+        let begun = HoldRelease(epoch: epoch, hasLease: hasLease, deadline: deadline)
+        holdRelease = begun
         return hasLease ? .wait : .acknowledge(begun)
     }
 
-    /// Ends a hand-over whose bytes are durable or cannot become durable, or whose deadline has passed.
+    /// Ends a release whose bytes are durable or cannot become durable, or whose deadline has passed.
     /// - Returns: whether the other store gets the upload, so that the row has to be read again. It does not if another
-    ///   lease has begun, or if a thread loads, completes or removes the upload: then the other store asks again.
-    mutating func endHandOver(_ handOver: HandOver) -> Bool {
-        guard handOver.epoch == epoch, canHandOver else { return false }
+    ///   lease has begun, or if a thread loads, completes or removes the upload: then the other store repeats its request.
+    mutating func endHoldRelease(_ holdRelease: HoldRelease) -> Bool {
+        guard holdRelease.epoch == epoch, canReleaseHold else { return false }
         drop()
         return true
     }
 
-    enum HandOverStep: Hashable {
+    enum HoldReleaseStep: Hashable {
         case wait
         /// Run the acknowledgment that is queued now.
         case acknowledge
@@ -278,12 +278,12 @@ extension UploadMachine {
     }
 
     /// - Parameter hasQueued: whether an earlier step was `acknowledge`.
-    mutating func continueHandOver(_ handOver: HandOver, hasQueued: Bool) -> HandOverStep {
-        let hasFailed = handOver.epoch != epoch || !hasBytes || hasQueued && acknowledgment == .idle
+    mutating func continueHoldRelease(_ holdRelease: HoldRelease, hasQueued: Bool) -> HoldReleaseStep {
+        let hasFailed = holdRelease.epoch != epoch || !hasBytes || hasQueued && acknowledgment == .idle
         if isAcknowledged || hasFailed { return .release }
         // An acknowledgment that the lease has queued can wait behind those of other uploads.
         if acknowledgment == .queued, !hasQueued { return .acknowledge }
-        return queueAcknowledgment(as: handOver.epoch) ? .acknowledge : .wait
+        return queueAcknowledgment(as: holdRelease.epoch) ? .acknowledge : .wait
     }
 
     /// Another store may have changed the row and the bytes, so the row is read again. A thread that is completing or
@@ -291,7 +291,7 @@ extension UploadMachine {
     /// - Parameter failingLease: the lease whose call throws an error; nil if there is no such lease.
     mutating func drop(duringCallOf failingLease: Int64? = nil) {
         if failingLease == epoch { notification = .none }
-        // The holder of the lease verifies staged bytes, or processes the upload, and learns from its next call that the
+        // The holder of the lease verifies staged bytes, or processes the upload; its next call reports that the
         // lease has ended. If it is invalidating an upload with staged bytes, the catalog rejects that change.
         if activity == .processing || isSettling && isStaging { activity = .idle }
         (isLoaded, hasBytes, isDecided, isStaging, isProcessingRecorded) = (false, false, false, false, false)

@@ -69,8 +69,8 @@ struct UploadMachine: Hashable, Sendable {
     var notification = Notification.none
     /// The lease that a failed synchronization has ended on another thread.
     var failure: Failure?
-    /// The hand-over to another store that the current lease, or its end, belongs to.
-    var handOver: HandOver?
+    /// The release for another store that the current lease, or its end, belongs to.
+    var holdRelease: HoldRelease?
     /// Tickets of the waiting requests, in the order in which they came.
     var waiting: [Int] = []
 
@@ -294,7 +294,7 @@ extension UploadMachine {
     mutating func revoke() {
         epoch += 1
         if notification == .atEnd { notification = .due }
-        (isExclusive, isHolderWaiting, handOver) = (false, false, nil)
+        (isExclusive, isHolderWaiting, holdRelease) = (false, false, nil)
     }
 
     enum Release: Hashable {

@@ -35,7 +35,7 @@ public final class UploadStore: Sendable {
         }
         registry = UploadRegistry(context)
         healthCheck = try startingThreads { () throws(Errno) in try WorkQueue(name: "health", threads: 1) }
-        if catalog.isShared { handOverHolds() }
+        if catalog.isShared { releaseRequestedHolds() }
         do throws(StoreError) { try recover() } catch {
             // The sweep completes interrupted work as soon as the database can be reached.
             guard catalog.isShared, case .unavailable = error else { throw error }
@@ -113,20 +113,20 @@ public final class UploadStore: Sendable {
         catalog.isShared ? try? catalog.sharedUsage(of: principal) : ledger.entriesIfCounted
     }
 
-    /// Hands uploads over to other stores of the same catalog, and drops uploads that this store no longer holds.
-    private func handOverHolds() {
+    /// Releases uploads that other stores of the same catalog request, and drops uploads that this store no longer holds.
+    private func releaseRequestedHolds() {
         let requested = Monitor<Set<UploadID>>([])
         catalog.onHolds { [weak registry, weak context] id in
             // The other store repeats its request while an earlier one waits for a thread.
             guard let registry, let context, requested.withLock({ $0.insert(id).inserted }) else { return }
-            let isQueued = context.handOver.enqueue {
+            let isQueued = context.holdReleases.enqueue {
                 defer { requested.withLock { _ = $0.remove(id) } }
-                if let use = try? registry.use(id) { use.upload.handOver(use) }
+                if let use = try? registry.use(id) { use.upload.releaseOnRequest(use) }
             }
             if !isQueued { requested.withLock { _ = $0.remove(id) } }
         } lost: { [weak registry, weak context] ids in
             guard let registry, let context else { return }
-            context.handOver.enqueue { for id in ids { registry.current(id)?.holdWasLost() } }
+            context.holdReleases.enqueue { for id in ids { registry.current(id)?.holdWasLost() } }
         }
     }
 

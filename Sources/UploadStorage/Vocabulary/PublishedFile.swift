@@ -56,8 +56,8 @@ public final class PublishedFile: Sendable {
 
     /// A descriptor of the file for calls that copy bytes inside the kernel; `nil` if the bytes are not in a local
     /// file. The caller owns and closes it.
-    package func duplicateForHandover() throws(StoreError) -> Int32? {
-        try translating("duplicate a descriptor") { () throws(Errno) in try content.duplicateForHandover() }
+    package func duplicateForSending() throws(StoreError) -> Int32? {
+        try translating("duplicate a descriptor") { () throws(Errno) in try content.duplicateForSending() }
     }
 }
 

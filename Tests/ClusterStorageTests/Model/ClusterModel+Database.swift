@@ -101,7 +101,7 @@ extension ClusterModel {
         if database.row.holder != session || mutation != .usesShareFence {
             guard isFree(for: session) else {
                 if let holder = database.row.holder {
-                    notifications.insert(Notification(receiver: holder, asker: session))
+                    notifications.insert(Notification(receiver: holder, requester: session))
                 }
                 return .heldElsewhere
             }

@@ -59,7 +59,7 @@ extension ClusterModel {
             add(.notify(notification)) { next in
                 next.notifications.remove(notification)
                 for node in 0..<2 where next.nodes[node].session.number == notification.receiver {
-                    next.receiveRequest(node, from: notification.asker)
+                    next.receiveRequest(node, from: notification.requester)
                 }
             }
         }
@@ -204,10 +204,10 @@ extension ClusterModel {
             guard nodes[node].session.number == session else { return }
             nodes[node].session.renewed(sentAt: mutation == .lifetimeFromResponse ? now : call.sentAt)
         case (.renew(let session), _): if nodes[node].session.number == session { endSession(node) }
-        case (.fence(let session, let askers), .number(let fence)):
+        case (.fence(let session, let requesters), .number(let fence)):
             guard nodes[node].session.isUnknown(uploadID), nodes[node].session.number == session else { return }
             nodes[node].control = Call(
-                request: .release(session, fence: fence, askers: askers), sentAt: now)
+                request: .release(session, fence: fence, requesters: requesters), sentAt: now)
         default: receivePublication(node, call)
         }
     }
@@ -355,15 +355,15 @@ extension ClusterModel {
             sentAt: clock(node))
     }
 
-    private mutating func receiveRequest(_ node: Int, from asker: Int64) {
-        switch nodes[node].session.requested(uploadID, by: asker) {
+    private mutating func receiveRequest(_ node: Int, from requester: Int64) {
+        switch nodes[node].session.requested(uploadID, by: requester) {
         case .none: break
         case .release(let release):
             if !nodes[node].releases.contains(release) { nodes[node].releases.append(release) }
         case .endUse:
             let fence = nodes[node].session.lastHold(uploadID)?.fence ?? 0
             if mutation == .releaseKeepsHold {
-                nodes[node].releases = [NodeSession.Release(id: uploadID, fence: fence, askers: [asker])]
+                nodes[node].releases = [NodeSession.Release(id: uploadID, fence: fence, requesters: [requester])]
                 return
             }
             (nodes[node].memory, nodes[node].ending) = (nil, fence)
@@ -395,8 +395,8 @@ extension ClusterModel {
         if let release = state.releases.first {
             addCall(.release(node), of: node, isControl: true, add) { next in
                 next.nodes[node].releases.removeFirst()
-                return release.fence.map { .release(session, fence: $0, askers: release.askers) }
-                    ?? .fence(session, askers: release.askers)
+                return release.fence.map { .release(session, fence: $0, requesters: release.requesters) }
+                    ?? .fence(session, requesters: release.requesters)
             }
         }
     }

@@ -161,7 +161,7 @@ struct ClusterModel: Hashable {
 
     struct Notification: Hashable {
         var receiver: Int64
-        var asker: Int64
+        var requester: Int64
     }
 
     struct Collector: Hashable {
@@ -234,8 +234,8 @@ struct ClusterModel: Hashable {
         case confirmRow(tag: Int)
         case forget(Int64, batch: Int64)
         case change(Int64, batch: Int64, fence: Int64, Change)
-        case fence(Int64, askers: Set<Int64>)
-        case release(Int64, fence: Int64, askers: Set<Int64>)
+        case fence(Int64, requesters: Set<Int64>)
+        case release(Int64, fence: Int64, requesters: Set<Int64>)
     }
 
     enum Response: Hashable {

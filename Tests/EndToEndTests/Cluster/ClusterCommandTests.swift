@@ -67,18 +67,19 @@ struct ClusterCommandTests {
                 return connection.close()
             }
             hold.wait()
-            try HandoverFixture.accept(request, connection)
+            try GatewayUploadFixture.accept(request, connection)
         }
-        let small = HandoverFixture.content
+        let small = GatewayUploadFixture.content
         let large = Payload.bytes(12_000_000)
         try withCluster(2, ["--route", "/app=\(origin.url),access=open"]) { cluster in
             func outcomes(_ arguments: String...) throws -> OnwardRun { try cluster.run(["outcomes"] + arguments) }
             try outcomes("list").expectOutput("")
             var uploads: [String] = []
             for (index, content) in [small, large, [1]].enumerated() {
-                var request = Request.creation(.v8, "POST", HandoverFixture.target, complete: true, .bytes(content))
-                request.fields += HandoverFixture.fields
-                HandoverFixture.expectUnknown(try cluster.nodes[index % 2].exchange(request))
+                var request = Request.creation(
+                    .v8, "POST", GatewayUploadFixture.target, complete: true, .bytes(content))
+                request.fields += GatewayUploadFixture.fields
+                GatewayUploadFixture.expectUnknown(try cluster.nodes[index % 2].exchange(request))
                 uploads.append(try #require(origin.requests.last?.fields["Onward-Upload"]))
             }
             let listed = try outcomes("list")
@@ -88,7 +89,8 @@ struct ClusterCommandTests {
             for (upload, length) in zip(uploads, [small.count, large.count, 1]) {
                 let line = lines.first { $0.hasPrefix(upload + " ") } ?? ""
                 #expect(
-                    line.contains(" POST \(HandoverFixture.target) length=\(length) principal=anonymous"), "\(line)")
+                    line.contains(" POST \(GatewayUploadFixture.target) length=\(length) principal=anonymous"),
+                    "\(line)")
             }
 
             // While one process sends a request, another one can neither send nor drop it.
@@ -104,7 +106,7 @@ struct ClusterCommandTests {
             #expect(sent.fields["Onward-Upload"] == uploads[1] && sent.method == "POST", "\(sent.text)")
 
             try outcomes("resend", String(uploads[0].prefix(8))).expectOutput(
-                "the application responded with status 201; the request is dropped\n\(HandoverFixture.answer)\n")
+                "the application responded with status 201; the request is dropped\n\(GatewayUploadFixture.answer)\n")
             #expect(origin.requests.last?.content == small)
             let dropped = try outcomes("drop", uploads[2])
             #expect(dropped.ending == .exited(0) && dropped.output.contains(uploads[2]), "\(dropped.output)")

@@ -87,7 +87,9 @@ struct ClusterOperationTests {
                 return response.status == 204 ? response.offset : nil
             }
             let received = Int(try #require(offset))
-            _ = try first.metrics { $0["onward_holds_yielded_total"] == 1 && $0["onward_uploads_held"] == 0 }
+            _ = try first.metrics {
+                $0["onward_holds_released_on_request_total"] == 1 && $0["onward_uploads_held"] == 0
+            }
             let response = try second.exchange(
                 .append(.v8, location, at: received, complete: true, .bytes(Array(Self.content[received...]))))
             #expect(response.status == 201)

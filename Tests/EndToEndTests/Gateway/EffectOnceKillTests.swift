@@ -4,12 +4,12 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Kills the server before each of the operations on files with which it hands an upload over.
+/// Kills the server before each of the operations on files with which it sends a complete upload to an application.
 @Suite(
-    "Gateway: killed at every step of a hand-over", .blocking,
+    "Gateway: killed at every step of the request for a complete upload", .blocking,
     .enabled(if: FileOperations.isPossible, "needs a compiler for C"))
 struct GatewayEffectOnceKillTests {
-    private typealias Fixture = HandoverFixture
+    private typealias Fixture = GatewayUploadFixture
     private static let content = Payload.bytes(20_000)
     /// Whether the origin gets a path, which needs a data directory.
     private static let handovers = SharedStorage.isSelected ? [false] : [false, true]

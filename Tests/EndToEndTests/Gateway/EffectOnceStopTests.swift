@@ -8,8 +8,8 @@ import Testing
 /// How often the origin is called for an upload if the server ends meanwhile.
 @Suite("Gateway: the effect of an upload, and the end of the server", .blocking)
 struct GatewayEffectOnceStopTests {
-    private typealias Fixture = HandoverFixture
-    private static let content = HandoverFixture.content
+    private typealias Fixture = GatewayUploadFixture
+    private static let content = GatewayUploadFixture.content
     private static let secret = "Bearer forwarded-credential-0123456789"
 
     @Test("the server is killed while the origin works: the outcome is unknown, and the origin is not called again")

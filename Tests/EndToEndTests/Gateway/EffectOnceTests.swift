@@ -8,8 +8,8 @@ import Testing
 /// How often the origin is called for an upload, and what the client sees meanwhile.
 @Suite("Gateway: the effect of an upload", .blocking)
 struct GatewayEffectOnceTests {
-    private typealias Fixture = HandoverFixture
-    private static let content = HandoverFixture.content
+    private typealias Fixture = GatewayUploadFixture
+    private static let content = GatewayUploadFixture.content
     private static let secret = "Bearer forwarded-credential-0123456789"
 
     /// Responds with these statuses, in order, and then accepts everything.
@@ -27,7 +27,7 @@ struct GatewayEffectOnceTests {
 
     @Test(
         "an origin that is down: the upload waits, and is sent once when the client asks again",
-        arguments: HandoverFixture.versions)
+        arguments: GatewayUploadFixture.versions)
     func down(version: Interop?) throws {
         let origin = try ScriptedOrigin(Fixture.accept)
         origin.stop()
@@ -255,7 +255,7 @@ struct GatewayEffectOnceTests {
         }
     }
 
-    @Test("a request without a complete response, in the other versions", arguments: HandoverFixture.versions)
+    @Test("a request without a complete response, in the other versions", arguments: GatewayUploadFixture.versions)
     func unknownOutcomeInVersion(version: Interop?) throws {
         let origin = try ScriptedOrigin { _, connection in try Failure.resets.perform(connection) }
         try withGateway(to: origin) { server in

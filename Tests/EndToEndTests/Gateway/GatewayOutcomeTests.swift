@@ -8,7 +8,7 @@ import Testing
 /// `onward outcomes`, beside a running server.
 @Suite("Gateway: requests whose outcome is unknown", .blocking)
 struct GatewayOutcomeTests {
-    private typealias Fixture = HandoverFixture
+    private typealias Fixture = GatewayUploadFixture
     private static let secret = "Bearer forwarded-credential-0123456789"
 
     private func outcomes(_ server: ServerProcess, _ arguments: String...) throws -> OnwardRun {
@@ -26,7 +26,7 @@ struct GatewayOutcomeTests {
 
     /// An origin that closes the connections of the first requests, and then runs the script.
     private func origin(
-        failures: Int, _ script: @escaping ScriptedOrigin.Script = HandoverFixture.accept
+        failures: Int, _ script: @escaping ScriptedOrigin.Script = GatewayUploadFixture.accept
     ) throws -> ScriptedOrigin {
         let left = Monitor(failures)
         return try ScriptedOrigin { request, connection in
@@ -43,7 +43,7 @@ struct GatewayOutcomeTests {
     /// Uploads content in one request whose outcome is unknown, and returns the value of `Onward-Upload`.
     private func lose(
         _ server: ServerProcess, _ origin: ScriptedOrigin, _ version: Interop? = .v8,
-        _ content: [UInt8] = HandoverFixture.content
+        _ content: [UInt8] = GatewayUploadFixture.content
     ) throws -> String {
         var request = Request.creation(version, "POST", Fixture.target, complete: true, .bytes(content))
         request.fields += Fixture.fields + [("Authorization", Self.secret)]
@@ -53,7 +53,7 @@ struct GatewayOutcomeTests {
 
     @Test(
         "it is listed with everything but credentials, and sent again with the same content",
-        arguments: HandoverFixture.versions)
+        arguments: GatewayUploadFixture.versions)
     func resent(version: Interop?) throws {
         let origin = try origin(failures: 1)
         try withGateway(to: origin) { server in
@@ -109,7 +109,7 @@ struct GatewayOutcomeTests {
         let hold = Hold()
         let origin = try origin(failures: 1) { request, connection in
             hold.wait()
-            try HandoverFixture.accept(request, connection)
+            try GatewayUploadFixture.accept(request, connection)
         }
         try withGateway(to: origin) { server in
             let upload = try lose(server, origin)

@@ -9,8 +9,8 @@ import Testing
 /// The directories in which origins get files: their permissions, and what happens if they cannot be used.
 @Suite("Gateway: directories of a hand-over by path", .blocking)
 struct GatewayPathHandoverDirectoryTests {
-    private typealias Fixture = HandoverFixture
-    private static let content = HandoverFixture.content
+    private typealias Fixture = GatewayUploadFixture
+    private static let content = GatewayUploadFixture.content
 
     // MARK: Permissions
 

@@ -67,7 +67,7 @@ final class PathHandover: Sendable {
     var moveAndAccept: ScriptedOrigin.Script {
         { [self] request, connection in
             try move(request)
-            try HandoverFixture.accept(request, connection)
+            try GatewayUploadFixture.accept(request, connection)
         }
     }
 
@@ -107,7 +107,7 @@ final class PathHandover: Sendable {
     /// Expects the request for an upload: its metadata, and no content.
     /// - Parameter added: the fields that Onward adds to each request.
     static func expectRequest(
-        _ request: ScriptedOrigin.Request?, length: Int, added: Set<String> = HandoverFixture.added,
+        _ request: ScriptedOrigin.Request?, length: Int, added: Set<String> = GatewayUploadFixture.added,
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
         let request = try #require(request, "the origin got no request", sourceLocation: sourceLocation)
@@ -116,7 +116,7 @@ final class PathHandover: Sendable {
         #expect(!request.fields.contains("Transfer-Encoding"), note, sourceLocation: sourceLocation)
         #expect(request.fields.values("Onward-Length") == ["\(length)"], note, sourceLocation: sourceLocation)
         #expect(request.fields.values("Onward-Path").count == 1, note, sourceLocation: sourceLocation)
-        HandoverFixture.expectFields(
+        GatewayUploadFixture.expectFields(
             request, added: added.union(["onward-path", "onward-length"]),
             allowed: ["repr-digest", "onward-digest", "idempotency-key"], sourceLocation: sourceLocation)
     }

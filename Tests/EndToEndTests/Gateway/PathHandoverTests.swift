@@ -9,14 +9,14 @@ import Testing
 /// A complete upload whose request has the path of a file in place of the content.
 @Suite("Gateway: hand-over by path", .blocking)
 struct GatewayPathHandoverTests {
-    private typealias Fixture = HandoverFixture
-    private static let content = HandoverFixture.content
+    private typealias Fixture = GatewayUploadFixture
+    private static let content = GatewayUploadFixture.content
 
     // MARK: The request and the file
 
     @Test(
         "the origin gets the metadata and the path of a file with the content, which is removed after the response",
-        arguments: HandoverFixture.versions)
+        arguments: GatewayUploadFixture.versions)
     func request(version: Interop?) throws {
         let place = try PathHandover()
         let origin = try ScriptedOrigin { request, connection in

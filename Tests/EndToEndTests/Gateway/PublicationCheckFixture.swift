@@ -60,7 +60,8 @@ enum CheckFixture {
         _ response: Response, _ server: ServerProcess, _ version: Interop? = .v8, retryAfter: String = "5",
         sourceLocation: SourceLocation = #_sourceLocation
     ) {
-        HandoverFixture.expectUnavailable(response, version, retryAfter: retryAfter, sourceLocation: sourceLocation)
+        GatewayUploadFixture.expectUnavailable(
+            response, version, retryAfter: retryAfter, sourceLocation: sourceLocation)
         expectNoFile(server, sourceLocation: sourceLocation)
     }
 
@@ -93,7 +94,7 @@ enum CheckFixture {
         expectNoFile(server, sourceLocation: sourceLocation)
         expectNoBytes(server, sourceLocation: sourceLocation)
         try server.restart()
-        let again = try HandoverFixture.complete(server, location, at: length)
+        let again = try GatewayUploadFixture.complete(server, location, at: length)
         for response in [response, again] {
             let note = Comment(rawValue: "\(response)")
             #expect(response.status == status, note, sourceLocation: sourceLocation)

@@ -18,7 +18,7 @@ struct GatewayCheckProgramTests {
         """
 
     private func complete(_ server: ServerProcess, _ location: String) throws -> Response {
-        try HandoverFixture.complete(server, location, at: Self.content.count)
+        try GatewayUploadFixture.complete(server, location, at: Self.content.count)
     }
 
     @Test("a scanner accepts a file and refuses another, plain and resumable")
@@ -39,7 +39,7 @@ struct GatewayCheckProgramTests {
             }
             #expect(Set(server.publishedNames()) == ["goodfalse", "goodtrue"])
             let location = try server.begin(.v8, "/files/bad", Self.infected)
-            let refused = try HandoverFixture.complete(server, location, at: Self.infected.count)
+            let refused = try GatewayUploadFixture.complete(server, location, at: Self.infected.count)
             for name in ["goodtrue", "goodfalse"] {
                 #expect(try server.exchange(Request("DELETE", "/files/" + name)).status == 204)
             }
@@ -160,7 +160,7 @@ struct GatewayCheckProgramTests {
             Fixture.expectNoBytes(server)
             let location = try server.begin(.v8, "/files/file.bin", Self.content)
             Fixture.expectUnchecked(try complete(server, location), server)
-            try HandoverFixture.expectWaiting(server, location)
+            try GatewayUploadFixture.expectWaiting(server, location)
             try Fixture.expectLog(server, reason)
             _ = try directory.file("works", [])
             #expect(try complete(server, location).status == 201)
@@ -242,7 +242,7 @@ struct GatewayCheckProgramTests {
             #expect(try server.stop() == .exited(0))
             #expect(ContinuousClock.now - begun < .seconds(5))
             try server.restart()
-            try HandoverFixture.expectWaiting(server, location)
+            try GatewayUploadFixture.expectWaiting(server, location)
             #expect(try complete(server, location).status == 201)
             #expect(server.published("file.bin") == Self.content)
         }

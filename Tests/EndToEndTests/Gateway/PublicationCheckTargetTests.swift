@@ -66,11 +66,11 @@ struct GatewayCheckTargetTests {
         let endpoint = try Fixture.responses(("200 OK", [("Onward-Target", target)], ""), ("200 OK", [], ""))
         try Fixture.withCheck(by: endpoint) { server in
             let location = try server.begin(.v8, "/files/file.bin", Self.content)
-            let response = try HandoverFixture.complete(server, location, at: Self.content.count)
-            HandoverFixture.expectUnavailable(response, retryAfter: "5", length: Self.content.count)
+            let response = try GatewayUploadFixture.complete(server, location, at: Self.content.count)
+            GatewayUploadFixture.expectUnavailable(response, retryAfter: "5", length: Self.content.count)
             Fixture.expectNoFile(server)
             try Fixture.expectLog(server, "not a valid path of a file")
-            #expect(try HandoverFixture.complete(server, location, at: Self.content.count).status == 201)
+            #expect(try GatewayUploadFixture.complete(server, location, at: Self.content.count).status == 201)
             #expect(server.publishedNames() == ["file.bin"])
         }
     }
@@ -84,10 +84,10 @@ struct GatewayCheckTargetTests {
                 #expect(try server.exchange(Request("PUT", path, [], .bytes([1]))).status == 201)
             }
             let location = try server.begin(.v8, "/files/file.bin", Self.content)
-            let response = try HandoverFixture.complete(server, location, at: Self.content.count)
-            HandoverFixture.expectUnavailable(response, retryAfter: "5", length: Self.content.count)
+            let response = try GatewayUploadFixture.complete(server, location, at: Self.content.count)
+            GatewayUploadFixture.expectUnavailable(response, retryAfter: "5", length: Self.content.count)
             try Fixture.expectLog(server, "it returned the path \(target), but")
-            #expect(try HandoverFixture.complete(server, location, at: Self.content.count).status == 201)
+            #expect(try GatewayUploadFixture.complete(server, location, at: Self.content.count).status == 201)
             #expect(server.published("file.bin") == Self.content)
         }
     }

@@ -12,13 +12,14 @@ struct GatewayCheckTests {
     private static let content = Fixture.content
 
     private func complete(_ server: ServerProcess, _ location: String, _ version: Interop? = .v8) throws -> Response {
-        try HandoverFixture.complete(server, location, at: Self.content.count, version)
+        try GatewayUploadFixture.complete(server, location, at: Self.content.count, version)
     }
 
     // MARK: Accepted
 
     @Test(
-        "an accepted file appears after the check, in every version of the draft", arguments: HandoverFixture.versions)
+        "an accepted file appears after the check, in every version of the draft",
+        arguments: GatewayUploadFixture.versions)
     func accepted(version: Interop?) throws {
         let storage = Monitor<PublishedStorage?>(nil)
         let endpoint = try ScriptedOrigin { request, connection in
@@ -196,7 +197,7 @@ struct GatewayCheckTests {
             Fixture.expectNoBytes(server)
             let location = try server.begin(.v8, "/files/file.bin", Self.content)
             Fixture.expectUnchecked(try complete(server, location), server)
-            try HandoverFixture.expectWaiting(server, location)
+            try GatewayUploadFixture.expectWaiting(server, location)
             try Fixture.expectLog(server, " warning: ")
             try Fixture.expectLog(server, "\(endpoint.url)/check, which checks files, ")
             #expect(!server.log.contains("key=secret"))
@@ -276,7 +277,7 @@ struct GatewayCheckTests {
             for connection in connections {
                 try connection.send(.append(.v8, location, at: Self.content.count, complete: true, .bytes([])))
             }
-            try HandoverFixture.expectWaiting(server, location)
+            try GatewayUploadFixture.expectWaiting(server, location)
             Fixture.expectNoFile(server)
             // Other uploads and downloads are not delayed.
             #expect(try server.exchange(.creation(complete: false, .bytes([1]))).status == 201)
@@ -345,7 +346,7 @@ struct GatewayCheckTests {
             Fixture.expectNoFile(server)
             hold.release()
             try server.restart()
-            try HandoverFixture.expectWaiting(server, location)
+            try GatewayUploadFixture.expectWaiting(server, location)
             #expect(try complete(server, location).status == 201)
             #expect(server.published("file.bin") == Self.content)
             #expect(server.publishedNames() == ["file.bin"])

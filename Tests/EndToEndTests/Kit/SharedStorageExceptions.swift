@@ -23,7 +23,7 @@ enum SharedStorageExceptions {
             "FaultTests", "HangingDiskTests", "ListingStreamTests.failure", "RequestCostTests", "SynchronizationTests",
             "UnreadableFileTests",
         ],
-        "needs local files for the hand-over of a path": [
+        "needs local files for hand-overs by path": [
             "GatewayPathHandoverDirectoryTests", "GatewayPathHandoverTests",
         ],
         "starts several servers itself": [

@@ -34,7 +34,7 @@ struct SoakVisitor {
     private mutating func visit() throws {
         switch Int.random(in: 0..<8, using: &random) {
         case 0, 1: try download()
-        case 2: try abandonUpload(bytes: Int.random(in: 0...300_000, using: &random))
+        case 2: try leaveUploadUnfinished(bytes: Int.random(in: 0...300_000, using: &random))
         case 3: try leaveDownload()
         case 4: try requestMissingResources()
         case 5: try sendNonsense()
@@ -59,7 +59,7 @@ struct SoakVisitor {
         }
     }
 
-    private mutating func abandonUpload(bytes: Int) throws {
+    private mutating func leaveUploadUnfinished(bytes: Int) throws {
         let connection = try connect()
         let target = "/files/unfinished-\(random.next())"
         // The upload is counted before the response, because the server may be killed right after the creation.

@@ -5,9 +5,9 @@ import Testing
 
 /// Who may use the uploads of a route, and what separates routes from the server's own paths.
 @Suite("Gateway: the owners of uploads", .blocking)
-struct GatewayHandoverAccessTests {
-    private typealias Fixture = HandoverFixture
-    private static let content = HandoverFixture.content
+struct GatewayUploadAccessTests {
+    private typealias Fixture = GatewayUploadFixture
+    private static let content = GatewayUploadFixture.content
     private static let alice = "alice-secret-token-0123456789"
     private static let bob = "bob-secret-token-0123456789"
     private static let tokens = "alice \(alice)\nbob \(bob)\n"
@@ -173,7 +173,7 @@ struct GatewayHandoverAccessTests {
 
 /// Mistakes in the settings of routes, which are reported before anything starts.
 @Suite("Gateway: settings of routes", .blocking)
-struct GatewayHandoverSettingsTests {
+struct GatewayUploadSettingsTests {
     /// Runs a server that must not start. Expects that it names all of the words and creates no data directory.
     private func expectRefusal(
         _ options: [String], _ words: [String], lines: Int? = nil, sourceLocation: SourceLocation = #_sourceLocation
@@ -278,7 +278,7 @@ struct GatewayHandoverSettingsTests {
 
     @Test("a file with routes")
     func goodFile() throws {
-        let origin = try ScriptedOrigin(HandoverFixture.accept)
+        let origin = try ScriptedOrigin(GatewayUploadFixture.accept)
         let directory = try TemporaryDirectory()
         let path = try directory.file(
             "routes",

@@ -6,9 +6,9 @@ import Testing
 
 /// The response of the origin to a complete upload is the response of the upload.
 @Suite("Gateway: the response of the origin", .blocking)
-struct GatewayHandoverResponseTests {
-    private typealias Fixture = HandoverFixture
-    private static let content = HandoverFixture.content
+struct GatewayUploadResponseTests {
+    private typealias Fixture = GatewayUploadFixture
+    private static let content = GatewayUploadFixture.content
 
     @Test("a response that was lost is sent again, without Set-Cookie and without a call of the origin")
     func lostResponse() throws {
@@ -150,7 +150,7 @@ struct GatewayHandoverResponseTests {
         }
     }
 
-    @Test("interim responses of the origin do not end the hand-over")
+    @Test("interim responses of the origin do not end the request for the upload")
     func interim() throws {
         let origin = try ScriptedOrigin { request, connection in
             try connection.send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n")

@@ -6,9 +6,9 @@ import Testing
 
 /// A complete upload is one ordinary request for the origin, and the origin's response is that of the upload.
 @Suite("Gateway: a complete upload at the origin", .blocking)
-struct GatewayHandoverTests {
-    private typealias Fixture = HandoverFixture
-    private static let content = HandoverFixture.content
+struct GatewayUploadTests {
+    private typealias Fixture = GatewayUploadFixture
+    private static let content = GatewayUploadFixture.content
     private static let first = "Bearer first-credential-0123456789"
     private static let last = "Bearer last-credential-0123456789"
     private static let cookie = "session=last-cookie-0123456789"
@@ -17,7 +17,7 @@ struct GatewayHandoverTests {
 
     @Test(
         "an upload in one request: the origin gets one ordinary request, and the client its response",
-        arguments: HandoverFixture.versions)
+        arguments: GatewayUploadFixture.versions)
     func oneRequest(version: Interop?) throws {
         let origin = try ScriptedOrigin(Fixture.accept)
         try withGateway(to: origin) { server in
@@ -37,7 +37,7 @@ struct GatewayHandoverTests {
 
     @Test(
         "an upload in parts with an interruption: the origin gets one request, with the credentials of the last part",
-        arguments: HandoverFixture.versions)
+        arguments: GatewayUploadFixture.versions)
     func parts(version: Interop?) throws {
         let origin = try ScriptedOrigin(Fixture.accept)
         try withGateway(to: origin) { server in

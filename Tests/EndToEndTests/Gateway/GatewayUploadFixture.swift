@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// An upload through a gateway, and the one request that the origin has to get for it.
-enum HandoverFixture {
+enum GatewayUploadFixture {
     /// All versions of the protocol; `nil` is the version without a number.
     static let versions: [Interop?] = Interop.allCases + [nil]
     static let content = Payload.bytes(100_000)

@@ -5,7 +5,7 @@ import TransferServer
 import UploadStorage
 
 /// Sends one complete upload to the origin of a route. Blocks the thread of the connection.
-struct Handover {
+struct UploadForwarder {
     private static let firstPause: Int64 = 100_000_000
     private static let maxPause: Int64 = 1_000_000_000
 
