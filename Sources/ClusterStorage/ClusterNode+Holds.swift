@@ -2,7 +2,7 @@ import PostgreSQL
 import SystemCalls
 import UploadStorage
 
-// Nodes ask each other for uploads, and release them.
+// Nodes request uploads from each other, and release them.
 extension ClusterNode {
     func receive(_ payload: String, in number: Int64) {
         let words = payload.split(separator: " ")

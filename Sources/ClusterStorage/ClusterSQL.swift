@@ -63,8 +63,8 @@ enum ClusterSQL {
         """
     static let notify = "SELECT pg_notify($1, $2)"
     /// The commit of the transaction does not wait for the disk or for a standby server. A release and a notification may
-    /// be lost: the node that acquires the upload asks again, and its own commit waits for all earlier ones. PostgreSQL
-    /// commits transactions with notifications one after the other, so one that waits would delay all others.
+    /// be lost: the node that acquires the upload repeats its request, and its own commit waits for all earlier ones.
+    /// PostgreSQL commits transactions with notifications one after the other, so one that waits would delay all others.
     static let commitAtOnce = "SET LOCAL synchronous_commit = off"
 
     // MARK: Changes
@@ -152,6 +152,7 @@ enum ClusterSQL {
     static let setEventsAside = "UPDATE onward.event SET state = 1 WHERE number = ANY ($1)"
     /// Only the server that delivers events drops them: if several servers counted the same surplus, each would drop it.
     static let dropEvents = drop("onward.event")
+    // "state > 0" makes the planner use the partial index event_by_state.
     static let dropEventsSetAside = drop("onward.event WHERE state = 1 AND state > 0")
     private static func drop(_ events: String) -> String {
         """

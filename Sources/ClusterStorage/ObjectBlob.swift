@@ -279,8 +279,8 @@ final class ObjectBlob: Blob {
         }
     }
 
-    /// Starts to store the last segment although it is not full, or removes it if it is empty: the writer that has
-    /// begun it may have ended. If not, the writer waits for a new one.
+    /// Starts to store the last segment although it is not full. Removes it if it is empty: the writer for which it was
+    /// begun may have ended, and a writer that continues waits for a new segment.
     /// - Returns: the memory that is free now or later.
     func storeEarly() -> Int {
         state.withLock { state in

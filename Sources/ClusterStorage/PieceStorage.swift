@@ -79,9 +79,9 @@ final class PieceStorage: Sendable {
         }
     }
 
-    /// The error of a request that has failed since a time (monotonic nanoseconds), if no request has got a response in
-    /// the five seconds before this failure, or after it. A thread that is free after such a failure does not make others
-    /// wait for the same one.
+    /// Returns an error if a request has failed since `time` (monotonic nanoseconds), and no request has got a response
+    /// in the five seconds before that failure, or after it. So work that was queued before the failure fails at once,
+    /// and does not wait until its own request fails in the same way.
     func failure(since time: Int64) -> Errno? {
         outcomes.withLock { outcomes in
             guard outcomes.failed >= time, outcomes.failed > outcomes.responded else { return nil }

@@ -25,7 +25,8 @@ package struct RoffPage {
     package init(overview program: ProgramManual) {
         self.init(program.name, program.summary, program)
         section("Synopsis")
-        synopsis((program.commands.flatMap(\.usage) + ["version"]).map { "\(program.name) \($0)" })
+        let own = ProgramManual.ownCommands.map { $0.name + $0.operands }
+        synopsis((program.commands.flatMap(\.usage) + own).map { "\(program.name) \($0)" })
         section("Description")
         paragraphs(program.description)
         section("Commands")

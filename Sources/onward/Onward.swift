@@ -58,10 +58,15 @@ enum Onward {
             )
             return .usage
         }
-        guard let command = commands.first(where: { $0.name == operands[0].description }) else {
-            return unknown(operands[0].description)
+        let name = operands[0].description
+        switch name {
+        case "help": Console.output(HelpText(overview: manual).text)
+        case "manual": Console.output(String(((try? manual.manual(["--help"])) ?? "").dropLast()))
+        case "version": return printVersion(["--help"])
+        default:
+            guard let command = commands.first(where: { $0.name == name }) else { return unknown(name) }
+            Console.output(HelpText(command.page, of: "onward").text)
         }
-        Console.output(HelpText(command.page, of: "onward").text)
         return .done
     }
 

@@ -130,8 +130,9 @@ extension ServeCommand {
                         (
                             "64",
                             """
-                            wrong usage, an unusable token file, or an address that other machines can reach without any
-                            of --token-file, --auth-url, --route, --routes-file and --allow-anonymous
+                            wrong usage, an unusable file that an option names (token file, certificate, key, secrets of events,
+                            routes), or an address that other machines can reach without any of --token-file, --auth-url,
+                            --route, --routes-file and --allow-anonymous
                             """
                         ),
                         ("69", "cannot listen on an address"),

@@ -51,7 +51,7 @@ struct ClusterCatalogTests {
         #expect(entries?.map(\.event.upload) == [early.id.fingerprint, late.id.fingerprint])
     }
 
-    @Test("one living node delivers events, and learns of those of others")
+    @Test("one living node delivers events, and is notified of events of other nodes")
     func delivery() throws {
         let fixture = try ClusterFixture()
         let (first, second) = (try fixture.node("a"), try fixture.node("b"))

@@ -39,7 +39,7 @@ import UploadStorage
         #expect(session.released(id, fence: 4) == nil && session.isUnknown(id))
     }
 
-    @Test("a request ends the use of an upload, and the release then notifies all that have asked")
+    @Test("a request ends the use of an upload, and the release then notifies all sessions that have requested it")
     func requests() {
         var session = session()
         #expect(session.requested(id, by: 7) == .endUse && session.requested(id, by: 8) == .endUse)

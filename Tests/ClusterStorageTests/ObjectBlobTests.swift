@@ -40,7 +40,7 @@ struct ObjectBlobTests {
         #expect(try blob.identity() == other.identity())
     }
 
-    @Test("the blob of an upload without bytes can be opened, and one that no upload has cannot")
+    @Test("the blob of an upload without bytes can be opened, but a blob that belongs to no upload cannot")
     func empty() throws {
         let node = try fixture.node()
         try fixture.insertUpload("b", holder: node)
@@ -80,7 +80,7 @@ struct ObjectBlobTests {
         try fixture.count("onward.garbage WHERE object = $1", [.text(key)]) > 0
     }
 
-    @Test("after bytes cannot be stored, nothing is registered, and the recorded bytes can be opened again")
+    @Test("if bytes cannot be stored, nothing is registered, and the recorded bytes can be opened again")
     func failure() throws {
         let node = try fixture.node(Self.small)
         try fixture.insertUpload("b", holder: node)
@@ -107,7 +107,7 @@ struct ObjectBlobTests {
     }
 
     @Test(
-        "a storage that refuses bytes and one that cannot be reached have different errors, also before the first object",
+        "a storage that refuses bytes and one that cannot be reached cause different errors, even before the first object",
         arguments: [true, false])
     func kindOfError(hasStored: Bool) throws {
         let node = try fixture.node(Self.small)
@@ -173,7 +173,7 @@ struct ObjectBlobTests {
             read.append(contentsOf: UnsafeRawBufferPointer(rebasing: buffer[..<count]))
         }
         #expect(read == bytes)
-        // One byte somewhere is one byte from the storage.
+        // Reading one byte at any offset requests only this byte from the storage.
         fixture.objects.setFault { _ in nil }
         let other = try node.area.open("b")
         var byte: UInt8 = 0

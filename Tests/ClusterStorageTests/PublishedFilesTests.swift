@@ -195,7 +195,7 @@ struct PublishedFilesTests {
         #expect(try fixture.count("onward.piece") == 20)
     }
 
-    @Test("every change of names and bytes is a batch of the session, so that it has no effect after the settlement")
+    @Test("every change of names and bytes is a batch, so a change that arrives after a settlement has no effect")
     func batches() throws {
         var settlements: Int64 = 0
         func requireBatch(_ change: () throws -> Void) throws {

@@ -51,7 +51,7 @@ final class SharedHolds: Sendable {
         if fails { throw .unavailable("test") }
     }
 
-    /// Ends the holds of a node, without telling it.
+    /// Ends the holds of a node without a notification.
     func expire(_ node: Int) {
         state.withLock { $0.nodes[node]?.isExpired = true }
         state.notifyAll()

@@ -121,7 +121,7 @@ struct SharedPowerLossTests {
         #expect(history.problems == [], "seed \(seed)")
     }
 
-    @Test("a storage that forgets what it has confirmed is noticed")
+    @Test("a storage that loses what it has confirmed is detected")
     func forgetfulStorage() throws {
         let isNoticed = try (1...5).contains { (seed: UInt64) throws -> Bool in
             let storage = try SharedPowerLoss(seed: seed, forgetsConfirmed: true)

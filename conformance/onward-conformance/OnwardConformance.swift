@@ -52,6 +52,7 @@ enum OnwardConformance {
             Output.write(CaseListing().text)
             return 0
         case "help"? where arguments.count > 1 && !["--help", "-h"].contains(arguments[1]):
+            if ["help", "manual", "version"].contains(arguments[1]) { return run([arguments[1], "--help"]) }
             guard let page = manual.commands.first(where: { $0.name == arguments[1] }) else {
                 return usageError("there is no command '\(arguments[1])'")
             }

@@ -273,7 +273,7 @@ extension TransferPlan<UploadOperation> {
         guard differences.isEmpty else {
             throw TransferError(
                 .sourceChanged,
-                "The source has changed since the upload was interrupted (\(differences.joined(separator: ", "))).")
+                "The source has changed since its upload began (\(differences.joined(separator: ", "))).")
         }
         self.init(
             resuming: data.record, checkpoint, request: request,

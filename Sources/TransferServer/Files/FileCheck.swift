@@ -57,7 +57,7 @@ struct FileCheck {
 }
 
 extension TargetUnavailable {
-    /// The time after which a client should ask again if a check has failed.
+    /// The time after which a client should repeat its request if a check has failed.
     package static let checkPause: Duration = .seconds(5)
 }
 

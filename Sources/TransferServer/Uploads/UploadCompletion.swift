@@ -106,7 +106,7 @@ struct UploadCompletion {
     }
 
     private func log(_ error: any Error) {
-        context.service.log.error("the target failed: \(error)", request: context.request.id)
+        context.service.log.error("the handler failed to process the upload: \(error)", request: context.request.id)
     }
 
     /// Logs that the server stops before the target has responded, and what happens to the upload.

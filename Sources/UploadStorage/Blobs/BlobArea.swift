@@ -56,7 +56,7 @@ package protocol Blob: Sendable {
     /// ``synchronize(including:)``.
     func awaitWriteBack(at offset: Int64, count: Int64)
     /// Returns an error if ``synchronize(including:)`` would probably fail, because the storage of all blobs has failed
-    /// since a time (monotonic nanoseconds), and not worked; otherwise `nil`.
+    /// after `time` (monotonic nanoseconds), and has not worked after that failure; otherwise `nil`.
     func failure(since time: Int64) -> Errno?
     /// Returns once all bytes, and `detail` if it is not `nil`, are on stable storage.
     func synchronize(including detail: BlobDetail?) throws(Errno)

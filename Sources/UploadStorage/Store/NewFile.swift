@@ -1,8 +1,8 @@
 import HTTPSemantics
 import SystemCalls
 
-/// A file that gets a name that no file has, of an upload without a row. Threads that publish such files at the same
-/// time share the synchronizations and the commit.
+/// The file of an upload without a row, which is published under a name that no other file has. Threads that publish such
+/// files at the same time share the synchronizations and the commit.
 ///
 /// The bytes are written, the directories of the name exist, and the caller holds the path lock of the name.
 struct NewFile: Sendable {

@@ -102,8 +102,8 @@ package final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
         run(requests, by: work, then: { $0 })
     }
 
-    /// The maximum number of batches that one thread begins. After a batch whose begin took longer than `quickTime`
-    /// nanoseconds, another thread continues: waking that thread takes little time then.
+    /// The maximum number of batches that one thread begins. If the beginning of a batch lasts longer than `quickTime`
+    /// nanoseconds, another thread begins the next batch: compared with that time, waking a thread is fast.
     private static var maxBatches: Int { 8 }
     private static var quickTime: Int64 { 300_000 }
 

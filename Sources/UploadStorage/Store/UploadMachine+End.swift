@@ -233,8 +233,8 @@ extension UploadMachine {
     }
 
     enum HoldReleaseStart: Hashable {
-        /// The upload is being loaded, completed or removed, or its lease waits for the storage: the other store asks
-        /// again.
+        /// The upload is being loaded, completed or removed, or its lease waits for the storage: the other store
+        /// repeats its request.
         case wait
         /// Make the received bytes durable, then end the release.
         case acknowledge(HoldRelease)
@@ -291,8 +291,8 @@ extension UploadMachine {
     /// - Parameter failingLease: the lease whose call throws an error; nil if there is no such lease.
     mutating func drop(duringCallOf failingLease: Int64? = nil) {
         if failingLease == epoch { notification = .none }
-        // The holder of the lease verifies staged bytes, or processes the upload; its next call reports that the
-        // lease has ended. If it is invalidating an upload with staged bytes, the catalog rejects that change.
+        // The holder of the lease verifies staged bytes, or processes the upload. Its next call reports that the
+        // lease has ended. If the holder is invalidating an upload with staged bytes, the catalog rejects that change.
         if activity == .processing || isSettling && isStaging { activity = .idle }
         (isLoaded, hasBytes, isDecided, isStaging, isProcessingRecorded) = (false, false, false, false, false)
         (written, received) = (durable, durable)

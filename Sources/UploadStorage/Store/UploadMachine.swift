@@ -266,7 +266,7 @@ extension UploadMachine {
         isExclusive = exclusive
     }
 
-    /// The holder of the lease asks for a notification if others end the lease, and allows other requests to take the
+    /// The holder of the lease is to be notified if others end the lease, and allows other requests to take the
     /// lease over.
     /// - Returns: false if the lease has ended.
     mutating func observe(_ lease: Int64) -> Bool {

@@ -213,7 +213,8 @@ extension ClientSettings {
         guard parts.count == 2, let algorithm = names[parts[0].lowercased()],
             let bytes = [UInt8](hexadecimal: String(parts[1])), bytes.count == algorithm.size
         else {
-            throw OptionError("'\(text)' is not sha256: with 64 or sha512: with 128 hexadecimal digits")
+            throw OptionError(
+                "'\(text)' is neither sha256: followed by 64 hexadecimal digits nor sha512: followed by 128")
         }
         return (algorithm, bytes)
     }

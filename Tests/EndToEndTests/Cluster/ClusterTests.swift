@@ -154,7 +154,7 @@ struct ClusterTests {
                 try append(cluster.nodes[1], location, from: received, to: 10_000_000, complete: false).offset
                     == 10_000_000)
             cluster.nodes[0].process.kill(SIGCONT)
-            // Its client continues to send what it believes to follow.
+            // The client of the stopped node continues to send content at its old position.
             _ = stuck.sendUntilRefused([UInt8](repeating: 0xEE, count: 20_000_000), within: .seconds(5))
             let seen: Int64? = try pollUntil(within: .seconds(30)) {
                 let response = try cluster.nodes[0].retrieve(location)

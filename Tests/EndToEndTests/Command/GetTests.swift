@@ -172,7 +172,7 @@ struct GetTests {
             let home = try CommandHome()
             let run = try home.run("get", server.url("/files/a.bin"), "-o", home.path + "/b.bin")
             try run.expect(0)
-            #expect(run.errors.contains("Fetching \(server.url("/files/a.bin")) to \(home.path)/b.bin\n"))
+            #expect(run.errors.contains("Receiving \(server.url("/files/a.bin")) as \(home.path)/b.bin\n"))
         }
     }
 

@@ -26,7 +26,7 @@ struct GatewayEffectOnceTests {
     // MARK: An origin that has not worked on the upload
 
     @Test(
-        "an origin that is down: the upload waits, and is sent once when the client asks again",
+        "an origin that is down: the upload waits, and is sent once when the client repeats its request",
         arguments: GatewayUploadFixture.versions)
     func down(version: Interop?) throws {
         let origin = try ScriptedOrigin(Fixture.accept)

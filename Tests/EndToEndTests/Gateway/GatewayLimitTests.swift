@@ -6,7 +6,7 @@ import Testing
 /// The limits of uploads at a route: for requests that do not use the upload protocol, and how they are announced.
 @Suite("The gateway as a proxy: limits", .blocking)
 struct GatewayLimitTests {
-    @Test("a request whose declared length exceeds --max-size gets 413, and the origin sees nothing of it")
+    @Test("a request whose declared length exceeds --max-size gets 413, and nothing of it is sent to the origin")
     func declared() throws {
         let origin = try ScriptedOrigin { _, connection in try connection.respond() }
         try withGateway(to: origin, options: ["--max-size", "1000"]) { server in

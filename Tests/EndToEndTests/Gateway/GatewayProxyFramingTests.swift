@@ -40,7 +40,7 @@ struct GatewayProxyFramingTests {
         "POST /app/f HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     ]
 
-    @Test("a head with an ambiguous end is refused, and the origin sees nothing of it nor of what follows")
+    @Test("a head with an ambiguous end is refused, and neither the head nor the bytes after it are sent to the origin")
     func refusedHeads() throws {
         let origin = try ScriptedOrigin { _, connection in try connection.respond() }
         try withGateway(to: origin) { server in

@@ -200,10 +200,10 @@ enum ServerRequirements {
         CCH-01|SHOULD|4.3.2|Retrieval responses are not cacheable
         CCH-02|SHOULD|RFC9111 3|Interim responses and upload responses never stored by an own cache layer
         SEC-01|SHOULD|13|Upload URIs carry ≥128 random bits
-        SEC-02|SHOULD|13|Every access to the upload resource is authorised as the creator
+        SEC-02|SHOULD|13|Every access to the upload resource is authorized as the creator
         SEC-03|MUST|13|No internal information in the upload URI
-        SEC-04|MUST|13|File name metadata is sanitised
-        SEC-05|SHOULD|13|Authorisation is checked again at completion
+        SEC-04|MUST|13|File name metadata is sanitized
+        SEC-05|SHOULD|13|Authorization is checked again at completion
         SEC-06|SHOULD|13|Quota is checked again at completion and counts all appends
         SEC-07|SHOULD|13|Minimum transfer rate / idle timeout for bodies
         SEC-08|SHOULD|13|Number of open uploads per client is limited

@@ -10,7 +10,7 @@ enum ProgressMessages {
         let url = DisplayText.printable(TransferURL.shown(identity.url))
         return switch identity.kind {
         case .put: "Sending \(name)\(size) to \(url)"
-        case .get: "Fetching \(url) to \(DisplayText.printable(identity.path.description))"
+        case .get: "Receiving \(url) as \(DisplayText.printable(identity.path.description))"
         }
     }
 
@@ -38,7 +38,7 @@ enum ProgressMessages {
             let answer = isResponseLost ? "the server has the complete file, but its response was lost" : "\(status)"
             return "Sent \(name): \(place) (\(answer); \(amount))"
         case .get:
-            return "Fetched \(DisplayText.printable(identity.path.description)) (\(amount))"
+            return "Received \(DisplayText.printable(identity.path.description)) (\(amount))"
         }
     }
 

@@ -123,7 +123,7 @@ struct SessionTests {
         }
     }
 
-    @Test("an application that authorizes requests does not get the cookie either, and is not asked if it is valid")
+    @Test("an application that authorizes requests does not get the cookie, and gets no request if the cookie is valid")
     func authorization() throws {
         let application = try AuthorizingApplication()
         let fixture = try TokenFixture(Self.tokens, application.options)
