@@ -128,8 +128,9 @@ extension UploadMachineExploration {
         }
         guard claim == .granted || claim == .stillProcessing else { return nil }
         if machine.waiting.contains(ticket) { return "a request that was served remains in the queue" }
-        if claim == .granted, last.isUnfinished, next.machine.isCurrent(last.epoch) {
-            return "a newer request does not end the one that sends"
+        if claim == .granted, last.isUnfinished {
+            if next.machine.isCurrent(last.epoch) { return "a newer request does not end the one that sends" }
+            if next.machine.isExclusive != (event == .claimExclusively) { return "a lease is exclusive, or is not" }
         }
         return nil
     }
