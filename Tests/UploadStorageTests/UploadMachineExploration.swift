@@ -236,7 +236,7 @@ enum UploadMachineExploration {
         start.isShared = alphabet.isShared
         let depth =
             ProcessInfo.processInfo.environment["ONWARD_DEPTH"].flatMap { Int($0) }
-            ?? (SeededGenerator.isShort ? alphabet.depth - 1 : alphabet.depth)
+            ?? (SeededGenerator.isShort ? min(alphabet.depth - 1, 9) : alphabet.depth)
         var seen: Set<World> = [start]
         var border = [start]
         var hasFailed = false
