@@ -219,10 +219,11 @@ final class FileBlob: Blob {
 /// failed write may be one of another program, which the next call would report, too. A trial, for which no file waits,
 /// ends the pause, or is followed by a longer one.
 struct FileSystemSynchronization: Sendable, Hashable {
-    private static let slowTime: Int64 = 50_000_000
     private static let (minPause, maxPause): (Int64, Int64) = (1_000_000_000, 60_000_000_000)
 
     let isSupported: Bool
+    /// The duration of a call in nanoseconds above which it is slow.
+    private let slowTime: Int64
     /// The time at which the running call began; `nil` if none runs. All times are monotonic, in nanoseconds.
     private var begun: Int64?
     /// The last pause; 0 after a call that was fast and succeeded.
@@ -230,7 +231,10 @@ struct FileSystemSynchronization: Sendable, Hashable {
     private var pauseEnd: Int64 = .min
     private var isTrying = false
 
-    init(isSupported: Bool) { self.isSupported = isSupported }
+    init(isSupported: Bool, slowTime: Int64 = 50_000_000) {
+        self.isSupported = isSupported
+        self.slowTime = slowTime
+    }
 
     func isUsable(at now: Int64) -> Bool { isSupported && pause == 0 && !isSlow(at: now) }
 
@@ -243,10 +247,10 @@ struct FileSystemSynchronization: Sendable, Hashable {
 
     mutating func endTrial(from begin: Int64, to end: Int64, isDone: Bool) {
         isTrying = false
-        note(isGood: isDone && end - begin <= Self.slowTime, at: end)
+        note(isGood: isDone && end - begin <= slowTime, at: end)
     }
 
-    private func isSlow(at now: Int64) -> Bool { begun.map { now - $0 > Self.slowTime } ?? false }
+    private func isSlow(at now: Int64) -> Bool { begun.map { now - $0 > slowTime } ?? false }
 
     /// Notes that a call for the file system begins. One at a time runs.
     mutating func begin(at now: Int64) { begun = now }
