@@ -65,9 +65,9 @@ package final class FaultProxy: Sendable {
         }
 
         /// Records a part of a message.
-        mutating func step(_ direction: Direction, _ count: Int) -> Step {
+        /// - Parameter isResponse: whether it is the first part of a response.
+        mutating func step(_ direction: Direction, _ count: Int, isResponse: Bool) -> Step {
             if last == .toClient, direction == .toServer { roundTrips += 1 }
-            let isResponse = last == .toServer && direction == .toClient
             last = direction
             switch network {
             case .responding(let text) where direction == .toServer: return .respond(text)
@@ -178,16 +178,18 @@ package final class FaultProxy: Sendable {
         _ client: FileDescriptor, _ server: FileDescriptor, _ fault: Fault?,
         _ passes: @escaping @Sendable (Direction) -> Bool, _ state: Monitor<State>
     ) {
+        // The direction of the last part of a message on this connection.
+        let last = Monitor(Direction.toClient)
         let back = try? WorkerThread(name: "fault-proxy") {
-            pass(.toClient, from: server, to: client, fault, passes, state)
+            pass(.toClient, from: server, to: client, fault, passes, last, state)
         }
-        pass(.toServer, from: client, to: server, fault, passes, state)
+        pass(.toServer, from: client, to: server, fault, passes, last, state)
         back?.join()
     }
 
     private static func pass(
         _ direction: Direction, from source: FileDescriptor, to destination: FileDescriptor, _ fault: Fault?,
-        _ passes: @Sendable (Direction) -> Bool, _ state: Monitor<State>
+        _ passes: @Sendable (Direction) -> Bool, _ last: Monitor<Direction>, _ state: Monitor<State>
     ) {
         let isAwaited = fault?.direction == direction
         var left = isAwaited ? fault?.after : fault?.maxBytes
@@ -202,7 +204,13 @@ package final class FaultProxy: Sendable {
                 shutdown(destination.rawValue, Int32(SHUT_WR))
                 return
             }
-            let step = state.waitForever { $0.isPassing(direction) ? $0.step(direction, count) : nil }
+            let isResponse = last.withLock { last in
+                defer { last = direction }
+                return last == .toServer && direction == .toClient
+            }
+            let step = state.waitForever {
+                $0.isPassing(direction) ? $0.step(direction, count, isResponse: isResponse) : nil
+            }
             switch passes(direction) ? step : .reset {
             case .pass(let delay): SystemClock.pause(nanoseconds: delay.nanoseconds)
             case .reset:
