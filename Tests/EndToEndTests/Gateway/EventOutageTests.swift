@@ -43,14 +43,15 @@ struct GatewayEventOutageTests {
             _ = try server.metrics { $0["onward_events_failed_attempts_total"] >= 8 }
             _ = endpoint.takeMaxRunning()
             let first = endpoint.attempts.count
-            endpoint.awaitAttempts(first + 2)
+            endpoint.awaitAttempts(first + 2, within: .seconds(120))
             #expect(endpoint.takeMaxRunning() == 1)
             // Up to three attempts ran during the eighth failure. Then each attempt is for an event that was not tried.
             // If the session of the delivering server ends, another server begins with the first event.
             let isUndisturbed = try server.metrics()["onward_sessions_lost_total"] == 0
             #expect(endpoint.attempts.count <= 14 && endpoint.attempts.repeated.isEmpty || !isUndisturbed)
             endpoint.respond { _ in .status("200 OK") }
-            #expect(endpoint.awaitAccepted(40).count == 40)
+            // The pause before the next attempt doubles with each one.
+            #expect(endpoint.awaitAccepted(40, within: .seconds(120)).count == 40)
         }
     }
 
