@@ -226,7 +226,7 @@ extension UploadMachineExploration {
             guard let advance = next.machine.beginRecording() else { return nil }
             next.advance = advance
         case .endPublishing:
-            next.machine.endPublishing()
+            next.machine.endPublishing(as: world.machine.processor)
             next.mustAcknowledge = true
         case .forget:
             // A publication without a row has failed.

@@ -88,6 +88,23 @@ import Testing
         #expect(machine.activity == .idle)
     }
 
+    @Test("the late end of a publication whose bytes were lost does not affect the publication of a later lease")
+    func lateEndOfPublication() throws {
+        var machine = UploadMachineExploration.start(isRecorded: true).machine
+        let first = machine.epoch
+        _ = try machine.beginProcessing(as: first, marksDurably: false)
+        _ = try machine.beginPublishing(as: first)
+        machine.synchronizationFailed(.stateLost, duringCallOf: first, isAwaited: false)
+        _ = machine.load(UploadMachineExploration.row(offset: 0), hasBytes: true)
+        machine.takeOver(exclusive: false)
+        _ = try machine.beginProcessing(as: machine.epoch, marksDurably: false)
+        _ = try machine.beginPublishing(as: machine.epoch)
+        machine.endPublishing(as: first)
+        #expect(machine.activity == .publishing)
+        machine.endPublishing(as: machine.epoch)
+        #expect(machine.activity == .processing)
+    }
+
     @Test("staged bytes are not processed, and a lease that has ended processes nothing")
     func processingIsRefused() throws {
         var machine = UploadMachineExploration.start(isRecorded: true).machine

@@ -120,7 +120,7 @@ extension UploadLease {
         let isProcessing = upload.monitor.withLock { $0.machine.isProcessing(as: epoch) }
         if !isProcessing { try beginProcessing(marksDurably: false) }
         let mustAcknowledge = try reserve { (machine) throws(StoreError) in try machine.beginPublishing(as: epoch) }
-        defer { upload.update { $0.machine.endPublishing() } }
+        defer { upload.update { $0.machine.endPublishing(as: epoch) } }
         if mustAcknowledge { _ = try acknowledge() }
         try truncateToReceived()
         do throws(StoreError) {

@@ -63,9 +63,9 @@ extension UploadMachine {
         return .granted(mustAcknowledge: isRecorded)
     }
 
-    mutating func endPublishing() {
-        // The upload may have been dropped meanwhile.
-        if activity == .publishing { activity = isLoaded ? .processing : .idle }
+    /// Ends the publication of a lease. The upload may have been dropped meanwhile, and loaded for another lease.
+    mutating func endPublishing(as lease: Int64) {
+        if activity == .publishing, processor == lease { activity = isLoaded ? .processing : .idle }
     }
 
     /// A publication is durably decided: it will be carried out or refused, also after a crash.
