@@ -213,11 +213,19 @@ extension UploadLease {
             let (machine, principal) = upload.monitor.withLock { ($0.machine, $0.principal) }
             let missing = machine.missingReservation(upTo: end(machine))
             guard missing > 0 else { return }
-            let used = try context.catalog.sharedUsage(of: principal)[principal]?.bytes ?? 0
+            let used: Int64
+            do throws(StoreError) {
+                used = try context.catalog.sharedUsage(of: principal)[principal]?.bytes ?? 0
+            } catch {
+                // The catalog checks the quota again when it records the bytes.
+                if case .unavailable = error, !upload.isTransient { return }
+                throw error
+            }
             // The row of an upload contains its durable bytes. A plain upload has no row.
             let free = quota - used - (machine.reserved - (upload.isTransient ? 0 : machine.durable))
             if free >= missing {
                 return try upload.update { (state) throws(StoreError) in
+                    try state.machine.require(epoch)
                     let count = min(max(missing, spare), free)
                     try context.ledger.reserve(count, for: principal)
                     state.machine.reserve(count)
