@@ -256,6 +256,8 @@ extension OpenUpload {
             // Otherwise the file is only missing in the usage, as after a crash at this point.
         }
         context.failedPublications.remove(id)
+        // A download may have found the file before its record.
+        context.fileRecords.remove(intent.name.path)
         forget()
     }
 }
