@@ -44,8 +44,9 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         var maxConnections: Int
         /// The size in bytes of libmicrohttpd's buffer for one connection. libmicrohttpd clears the entire buffer after
         /// each request, so that a larger one costs time, and is resident once a connection is reused. It must have room
-        /// for the head of a response, which can have 32 KiB if an application has sent it.
-        var connectionMemory = 40 << 10
+        /// for the head of a response, which can have 32 KiB if an application has sent it, and half as many more bytes if
+        /// the application has sent short lines without CR and space.
+        var connectionMemory = 52 << 10
         var threadStack = 512 << 10
     }
 
