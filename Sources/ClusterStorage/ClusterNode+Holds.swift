@@ -93,9 +93,7 @@ extension ClusterNode {
             ]
             for release in releases {
                 for requester in release.requesters.sorted() {
-                    statements.append(
-                        DatabaseStatement(
-                            ClusterSQL.notify, [.text(Self.channel(requester)), .text("released \(release.id.text)")]))
+                    statements.append(Self.notification("released \(release.id.text)", to: requester))
                 }
             }
             _ = try database.transaction(statements)

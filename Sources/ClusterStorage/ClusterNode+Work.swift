@@ -88,7 +88,7 @@ extension ClusterNode {
         let probe = notifications.withLock { $0.next }
         let statements = [
             DatabaseStatement(ClusterSQL.commitAtOnce),
-            DatabaseStatement(ClusterSQL.notify, [.text(Self.channel(number)), .text("probe \(probe)")]),
+            Self.notification("probe \(probe)", to: number),
         ]
         guard (try? database.transaction(statements)) != nil else { return }
         if let note = notifications.withLock({ $0.sent(probe) }) { report(note) }

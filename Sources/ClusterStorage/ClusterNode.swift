@@ -208,7 +208,12 @@ package final class ClusterNode: Sendable {
     }
 
     /// The channel of the notifications for a session.
-    static func channel(_ session: Int64) -> String { "onward_\(session)" }
+    private static func channel(_ session: Int64) -> String { "onward_\(session)" }
+
+    /// The statement that sends a notification to a session.
+    static func notification(_ text: String, to session: Int64) -> DatabaseStatement {
+        DatabaseStatement(ClusterSQL.notify, [.text(channel(session)), .text(text)])
+    }
 
     private func closeListener() {
         let last = listener.withLock { listener in

@@ -102,7 +102,7 @@ package final class FaultProxy: Sendable {
     /// - Parameter passes: whether a part of a message is passed on; otherwise its connection is reset.
     package init(
         toEach servers: [UInt16], fault: @escaping @Sendable () -> Fault? = { nil },
-        passes: @escaping @Sendable (Direction) -> Bool = { _ in true }
+        passes: @escaping @Sendable () -> Bool = { true }
     ) throws {
         let state = Monitor(State())
         self.state = state
@@ -176,7 +176,7 @@ package final class FaultProxy: Sendable {
 
     private static func serve(
         _ client: FileDescriptor, _ server: FileDescriptor, _ fault: Fault?,
-        _ passes: @escaping @Sendable (Direction) -> Bool, _ state: Monitor<State>
+        _ passes: @escaping @Sendable () -> Bool, _ state: Monitor<State>
     ) {
         // The direction of the last part of a message on this connection.
         let last = Monitor(Direction.toClient)
@@ -189,7 +189,7 @@ package final class FaultProxy: Sendable {
 
     private static func pass(
         _ direction: Direction, from source: FileDescriptor, to destination: FileDescriptor, _ fault: Fault?,
-        _ passes: @Sendable (Direction) -> Bool, _ last: Monitor<Direction>, _ state: Monitor<State>
+        _ passes: @Sendable () -> Bool, _ last: Monitor<Direction>, _ state: Monitor<State>
     ) {
         let isAwaited = fault?.direction == direction
         var left = isAwaited ? fault?.after : fault?.maxBytes
@@ -211,7 +211,7 @@ package final class FaultProxy: Sendable {
             let step = state.waitForever {
                 $0.isPassing(direction) ? $0.step(direction, count, isResponse: isResponse) : nil
             }
-            switch passes(direction) ? step : .reset {
+            switch passes() ? step : .reset {
             case .pass(let delay): SystemClock.pause(nanoseconds: delay.nanoseconds)
             case .reset:
                 LoopbackListener.reset(source)

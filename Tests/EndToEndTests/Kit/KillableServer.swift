@@ -111,7 +111,7 @@ private final class DatabaseMessages: Sendable {
     /// Adds a proxy for the next server, and returns its port.
     func addProxy(to database: UInt16) throws -> UInt16 {
         let number = proxies.withLock { $0.count }
-        let proxy = try FaultProxy(toEach: [database], passes: { [state] _ in state.withLock { $0.pass(number) } })
+        let proxy = try FaultProxy(toEach: [database], passes: { [state] in state.withLock { $0.pass(number) } })
         proxies.withLock { $0.append(proxy) }
         return proxy.port
     }

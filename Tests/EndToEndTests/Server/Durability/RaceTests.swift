@@ -96,7 +96,7 @@ struct RaceTests {
             }
             if let response = try? connection.readResponse(to: "PATCH") {
                 attempt.isConfirmed = response.isSuccessful
-                let isInUse = SharedStorage.nodes > 1 && response.problem?.code == "upload-in-use"
+                let isInUse = SharedStorage.nodes > 1 && response.isOfUploadInUse(to: "PATCH")
                 guard response.isSuccessful || response.status == 409 || response.status == 400 || isInUse else {
                     throw TestFailure("PATCH: \(response)")
                 }
