@@ -188,7 +188,7 @@ extension ClusterClient.World {
     func inspect(_ nodes: [ServerProcess]) throws {
         for (index, file) in completed.enumerated() {
             let response = try nodes[index % nodes.count].exchange(.get("/files/\(file.key)"))
-            guard response.status == 200, response.content.elementsEqual(BytePool.bytes[file.value]) else {
+            guard response.status == 200, areEqual(response.content, BytePool.bytes[file.value]) else {
                 throw TestFailure("\(file.key) was complete, but a server answers with \(response)")
             }
         }

@@ -83,8 +83,16 @@ func symlinkFile(_ destination: String, _ path: String) -> Bool { symlink(destin
 func makePipe(_ path: String) -> Bool { mkfifo(path, 0o600) == 0 }
 
 /// Whether two large contents are equal; much faster than `==` without optimization.
-func areEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-    left.count == right.count && memcmp(left, right, left.count) == 0
+func areEqual(_ left: some Collection<UInt8>, _ right: some Collection<UInt8>) -> Bool {
+    let isEqual = left.withContiguousStorageIfAvailable { left in
+        right.withContiguousStorageIfAvailable { right in
+            guard left.count == right.count, let first = left.baseAddress, let second = right.baseAddress else {
+                return left.count == right.count
+            }
+            return memcmp(first, second, left.count) == 0
+        }
+    }
+    return (isEqual ?? nil) ?? left.elementsEqual(right)
 }
 
 /// The size of a file in bytes; 0 if the file does not exist.

@@ -128,7 +128,7 @@ final class CrashWorld: Sendable {
         guard let contents = state.withLock({ $0.files[name] }) else { return true }
         return contents.contains { content in
             start + bytes.count <= content.count
-                && BytePool.bytes[content].dropFirst(start).prefix(bytes.count).elementsEqual(bytes)
+                && areEqual(BytePool.bytes[content].dropFirst(start).prefix(bytes.count), bytes)
         }
     }
 
