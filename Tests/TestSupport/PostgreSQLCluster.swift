@@ -62,6 +62,8 @@ package final class PostgreSQLCluster: Sendable {
             "fsync": isDurable ? "on" : "off", "listen_addresses": "127.0.0.1", "port": "\(port)",
             "unix_socket_directories": directory, "max_connections": "50", "shared_buffers": "16MB",
             "log_min_messages": "warning", "deadlock_timeout": "100ms",
+            // A killed server leaves its shared memory in its directory, not in /dev/shm.
+            "dynamic_shared_memory_type": "mmap",
         ]
         for (name, value) in settings { all[name] = value }
         self.settings = all
