@@ -128,7 +128,10 @@ package final class ChildProcess: Sendable {
         posix_spawnattr_setsigdefault(&attributes, &all)
         posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
         var variables = ["PATH": "/usr/bin:/bin"]
-        if let path = getenv("LD_LIBRARY_PATH") { variables["LD_LIBRARY_PATH"] = String(cString: path) }
+        // By TMPDIR, scripts/run-tests finds the processes of a run that was killed.
+        for name in ["LD_LIBRARY_PATH", "TMPDIR"] {
+            if let value = getenv(name) { variables[name] = String(cString: value) }
+        }
         for (name, value) in environment { variables[name] = value }
         var arguments = ([executable] + arguments).map { strdup($0) } + [nil]
         var entries = variables.map { strdup("\($0)=\($1)") } + [nil]
