@@ -52,7 +52,8 @@ package final class ClusterCatalog: UploadCatalog {
             while true {
                 let now = SystemClock.monotonicNanoseconds()
                 // Each use has a fence of its own, even if this node holds the upload already. So the end of an earlier
-                // use, and a release that is on its way, cannot end this hold. A batch cannot raise the fence later.
+                // use, and a release that is on its way, cannot end this hold. The acquisition is a batch: if its
+                // outcome becomes unknown, it is settled, and cannot raise the fence later.
                 let (number, results) = try node.translating { () throws(DatabaseError) in
                     try node.change { number in
                         [
@@ -216,7 +217,7 @@ package final class ClusterCatalog: UploadCatalog {
         return statistics
     }
 
-    // MARK: What only a catalog of one process needs
+    // MARK: Requirements that apply only to a catalog of one process
 
     package var savedTotals: CatalogTotals? { CatalogTotals() }
     package func countTotals() throws(StoreError) -> CatalogTotals { CatalogTotals() }

@@ -59,7 +59,8 @@ extension ClusterCheck {
         }
     }
 
-    /// Those pieces whose objects do not have their bytes, and that exist afterwards.
+    /// Returns the suspects whose objects are missing or too short, and whose rows still exist after the objects were
+    /// checked.
     private func confirmed(_ suspects: [Loss]) throws(StoreError) -> [Loss] {
         var lost: [String: Loss] = [:]
         for suspect in suspects {
@@ -95,7 +96,7 @@ extension ClusterCheck {
         } catch { throw StoreError(error, during: "list objects") }
     }
 
-    /// Reports the lost objects of one blob: for each file, upload or request that needs them.
+    /// Reports the lost objects of one blob, with one finding for each file, upload or request that needs them.
     private func reportLosses(_ report: (CheckFinding) -> Void) throws(StoreError) {
         defer { losses = [] }
         guard let first = losses.min(by: { $0.start < $1.start }) else { return }
@@ -116,7 +117,7 @@ extension ClusterCheck {
             }
         }
         for file in files { found(.fileUnreadable, file, detail, report) }
-        // The upload of a published file is about to end.
+        // If a file has the blob, its upload is about to end, so only the file is reported.
         if files.isEmpty { for (kind, path, detail) in others { found(kind, path, detail, report) } }
     }
 
@@ -135,7 +136,7 @@ extension ClusterCheck {
         }
     }
 
-    /// The objects of sessions that ended while they checked the storage.
+    /// Reports the objects that sessions wrote to check the storage, and could not delete before they ended.
     func checkProbes(_ report: (CheckFinding) -> Void) throws(StoreError) {
         var after: String?
         repeat {

@@ -25,7 +25,7 @@ package struct ClusterInspection: Sendable {
         try database.requireClusterSchema()
     }
 
-    /// For reading objects. The caller closes it.
+    /// Returns a storage that only reads objects. The caller closes it.
     func pieceStorage() throws(StoreError) -> PieceStorage {
         do throws(Errno) {
             return try PieceStorage(

@@ -4,7 +4,7 @@ import UploadStorage
 
 // The regular work on the database that any node can do, and the probe of notifications.
 extension ClusterNode {
-    /// The pauses between the regular work, and between the removals of ended sessions, in nanoseconds.
+    /// The pauses between two runs of the regular work, and between two removals of ended sessions, in nanoseconds.
     private static let pause: Int64 = 500_000_000
     private static let removalPause: Int64 = 5_000_000_000
     /// The pause between two probes of the notifications, if the last one has arrived.
@@ -27,8 +27,8 @@ extension ClusterNode {
             }
             if now < next { continue }
             next = now + Self.pause
-            // If the database is unavailable, the work is repeated later. A batch with an unknown outcome must not have an
-            // effect long after its caller has got an error.
+            // If the database is unavailable, the work is repeated later. This call also settles batches with an
+            // unknown outcome: such a batch must not have an effect long after its caller has got an error.
             _ = try? settledSession()
             if let number = session.withLock({ $0.number }) {
                 _ = try? database.run(DatabaseStatement(ClusterSQL.addUsageChanges, [.integer(number)]))
@@ -42,8 +42,7 @@ extension ClusterNode {
         }
     }
 
-    /// Notifies the delivery of events that other nodes have recorded, and of all events if this node begins to deliver
-    /// them.
+    /// Calls the observer of events if other nodes have recorded events, or if this node begins to deliver events.
     private func observeEvents() {
         guard let body = observers.withLock({ $0.events }), let number = session.withLock({ $0.number }),
             let rows = try? database.run(DatabaseStatement(ClusterSQL.selectLastEvent, [.integer(number)])),
@@ -62,8 +61,8 @@ extension ClusterNode {
     /// Whether this node was the one that delivers events when it last checked.
     var isDelivering: Bool { delivery.withLock { $0.isActive } }
 
-    /// Returns the number after which the next events are read. When this node begins to deliver events, it starts with the
-    /// first one: another node may have ended before it delivered events that this node had read earlier.
+    /// Returns the number after which the next events are read. After this node has begun to deliver events, the first
+    /// call returns 0: another node may have ended before it delivered events that this node had read earlier.
     func positionOfEvents(after number: Int64) -> Int64 {
         delivery.withLock { delivery in
             defer { delivery.restarts = false }

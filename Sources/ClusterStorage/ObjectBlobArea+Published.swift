@@ -58,7 +58,7 @@ extension ObjectBlobArea {
         } catch { throw error.fileError(during: "remove a published file") }
         switch outcome {
         case "removed": return
-        // The first attempt has removed the file, because it existed before.
+        // The first attempt, or another request meanwhile, has removed or replaced the file that the caller named.
         case "missing" where isRepeated, "occupied" where isRepeated: return
         case "occupied": throw .preconditionFailed
         case "directory": throw .targetIsDirectory

@@ -14,7 +14,7 @@ package final class ObjectBlobArea: BlobArea {
     let collector: PieceCollector
 
     /// - Parameters:
-    ///   - node: the node of the catalog of the same database, which closes it.
+    ///   - node: the node that the catalog of the same database uses and closes.
     ///   - ledger: the ledger from which that catalog records pieces.
     package convenience init(
         node: ClusterNode, objects: any ObjectStore, ledger: PieceLedger
