@@ -9,7 +9,7 @@ struct OriginDelivery {
         case answered(Response, setCookie: [String])
         /// The origin cannot be reached, or has responded with 503: the request had no effect.
         case unavailable(reason: String, retryAfter: Duration?)
-        /// The request was sent, and there is no response.
+        /// The request may have been sent, and there is no complete response.
         case unknown(reason: String)
     }
 

@@ -171,7 +171,7 @@ final class OriginContent: ContentStream, @unchecked Sendable {
             if count > 0 { return count }
             if let result = exchange.result {
                 if let failure = result.failure { throw IncompleteResponse(failure: failure) }
-                // An early refusal can end before its last chunk, because the origin does not read the request.
+                // An early error response can end before its last chunk, because the origin does not read the request.
                 let isRefusal = exchange.head.map { $0.status.isClientError || $0.status.isServerError } ?? false
                 guard result.isContentComplete || isRefusal else {
                     throw IncompleteResponse(failure: .protocolViolation("The response is incomplete."))

@@ -13,7 +13,7 @@ package struct UnknownOutcome: Codable, Sendable {
         package var value: String
     }
 
-    /// The value of `Onward-Upload`.
+    /// The idempotency key of the upload, which the application gets in `Onward-Upload`.
     package var upload: String
     /// The path of the route.
     package var route: String
@@ -59,7 +59,7 @@ package struct UnknownOutcome: Codable, Sendable {
 extension StoreConfiguration {
     /// Sets what happens to an upload of these routes, except those with ``Route/isRepeatable``, if its request was
     /// sent to the application and no complete response was received. The client then gets 502 with the code
-    /// `origin-outcome-unknown`, and the bytes are retained in the data directory. Also makes the store verify each
+    /// `origin-outcome-unknown`, and the store retains the bytes. Also makes the store verify each
     /// ``Route/handoverDirectory`` when it is opened.
     /// - Parameter ownPrefix: `ServerConfiguration.ownPrefix`.
     public mutating func retainUnknownOutcomes(of routes: [Route], ownPrefix: String = "") {

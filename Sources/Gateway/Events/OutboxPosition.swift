@@ -3,8 +3,9 @@ import UploadStorage
 /// Decides which events of the outbox are read next into a ``DeliverySchedule``, which has room for a limited number. It
 /// is a value without clock, input and output.
 ///
-/// New events are read once, in their order. If the schedule has forgotten events, all earlier events are read again in
-/// passes, with increasing pauses between them. While the destination rejects all events, old events are read slowly.
+/// New events are read once, in their order. If the schedule has removed events from memory, all earlier events are
+/// read again in passes, with increasing pauses between them. While the destination rejects all events, old events are
+/// read slowly.
 struct OutboxPosition: Sendable, Hashable {
     /// A part of the outbox: at most ``DeliverySchedule/Rules/page`` events.
     struct Page: Sendable, Hashable {
