@@ -12,7 +12,7 @@ final class ActiveTransfer {
         case endWithCode(CURLcode)
     }
 
-    /// The time in nanoseconds for which a server may send nothing during an early response of unknown size.
+    /// The time in nanoseconds for which a server may send nothing during an early response.
     private static let earlySilence: Int64 = 300_000_000
 
     let easy: EasyHandle
@@ -95,7 +95,8 @@ final class ActiveTransfer {
     /// Notes progress that the numbers of sent and received bytes do not show.
     func noteProgress() { progress += 1 }
 
-    /// Does everything that is due.
+    /// Reports progress, and pauses, resumes or ends the transfer if it is time to do so.
+    /// - Parameter now: monotonic nanoseconds.
     func keepTime(_ now: Int64) -> Step {
         watch.note(moved: easy.bytesSent + receiver.moved + progress, isWaiting: isWaiting, now: now)
         if isMeasured {
@@ -306,7 +307,7 @@ extension ActiveTransfer: EasyHandle.Delegate {
         guard let before = sender else { return 0 }
         if receiver.head != nil, !before.isAborted { return sender?.hold() ?? 0 }
         let count = sender?.read(into: buffer, now: SystemClock.monotonicNanoseconds()) ?? 0
-        // A server that answers early may then reset the connection. A write would fail, and the response would be
+        // A server that responds early may then reset the connection. A write would fail, and the response would be
         // lost, so the response has to be read first.
         if count > 0, count <= buffer.count, !wasPausedForInput, let socket = openSocket,
             SocketState(descriptor: socket).hasInput

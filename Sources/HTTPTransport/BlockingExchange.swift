@@ -256,7 +256,7 @@ package final class BlockingExchange {
     package func readAll() -> [UInt8] { response.readAll() }
 }
 
-/// The content of a request that is sent while it arrives. Used by the thread of its exchange only.
+/// The content of a request, which is sent while it arrives from a client. Used by the thread of its exchange only.
 package final class ArrivingContent: GrowingSource, @unchecked Sendable {
     package let length: Int64?
     /// The offset of the first of the present bytes.

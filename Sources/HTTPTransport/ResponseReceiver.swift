@@ -296,7 +296,7 @@ package struct ResponseHeadReader {
         while start < end, isSpace(text[start]) { start += 1 }
         while end > start, isSpace(text[end - 1]) { end -= 1 }
         let value = UnsafeRawBufferPointer(rebasing: text[start..<end])
-        // The client does not forward values, and may show them to people.
+        // A reader that is not strict belongs to a client that does not forward values, and may show them to people.
         return isStrict ? String(fieldBytes: value) : String(decoding: value, as: UTF8.self)
     }
 
