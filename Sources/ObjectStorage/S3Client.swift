@@ -15,9 +15,10 @@ package final class S3Client: ObjectStore {
         package var total = Duration.seconds(30)
         /// The rate in bytes for each second below which the bytes of an object are not transferred in time.
         package var minRate = 32 << 10
-        /// The time after which no other attempt begins. Clients wait as long for an error, and then continue elsewhere.
+        /// The time after which no other attempt begins. The clients of the server wait this long for an error, and can
+        /// then use another server.
         package var repetition = Duration.seconds(10)
-        /// The time in which no byte moves.
+        /// The maximum time in which no byte moves in either direction.
         package var stall = Duration.seconds(10)
         /// The time to make a connection.
         package var connect = Duration.seconds(5)

@@ -62,7 +62,7 @@ struct StorageResponse {
         .refused(status: status.rawValue, code: "", message: "the response is not a document of the interface of S3")
     }
 
-    /// The error that a response with another status than the expected one means.
+    /// The error for a response whose status is not the expected one.
     var error: ObjectError {
         if status == .notFound, code == "NoSuchKey" { return .notFound }
         return error(in: document.flatMap { $0.name == "Error" ? $0 : nil })
