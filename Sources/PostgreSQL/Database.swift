@@ -1,7 +1,7 @@
 import SystemCalls
 
-/// A database of PostgreSQL, with a pool of connections. Every call ends within the timeout, with an error if the server
-/// cannot be reached.
+/// A database of PostgreSQL, with a pool of connections. Every call has a time limit, and ends with an error if the
+/// server cannot be reached.
 ///
 /// It works through PgBouncer in transaction mode: transactions use no state of the session.
 package final class Database: Sendable {
@@ -89,8 +89,8 @@ package final class Database: Sendable {
         }
     }
 
-    /// Calls functions for the notifications of a channel, on a thread and a connection of their own. The connection must
-    /// not be through PgBouncer in transaction mode.
+    /// Calls `body` for each notification of a channel, on a thread and with a connection that nothing else uses. The
+    /// connection must not be through PgBouncer in transaction mode.
     ///
     /// - Parameters:
     ///   - onReconnect: is called each time the channel is connected, including the first time: earlier notifications

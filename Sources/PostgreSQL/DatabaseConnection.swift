@@ -10,7 +10,7 @@ final class DatabaseConnection {
     var isReadOnly = false
     private let notices = Notices()
 
-    /// Connects, which needs at most the time until the deadline, or two seconds for each address of the server.
+    /// Connects. Each address of the server gets half of the time until the deadline, but at least two seconds.
     init(_ uri: DatabaseURI, until deadline: Int64) throws(DatabaseError) {
         let seconds = max(2, (deadline - SystemClock.monotonicNanoseconds()) / 2_000_000_000)
         // If one name occurs more than once, libpq uses the last value.
@@ -35,8 +35,8 @@ final class DatabaseConnection {
 
     deinit { PQfinish(handle) }
 
-    /// Whether the server can run another transaction on this connection. The server has sent something, at least the end
-    /// of the connection, if it was stopped meanwhile.
+    /// Whether the server can run another transaction on this connection. If the server was stopped meanwhile, there is
+    /// input: a message, or the end of the connection.
     var isReady: Bool {
         !isReadOnly && !isReplicationUncertain && PQstatus(handle) == CONNECTION_OK
             && PQpipelineStatus(handle) == PQ_PIPELINE_OFF
@@ -127,7 +127,7 @@ final class DatabaseConnection {
 
     // MARK: - Notifications
 
-    /// Reads what the server has sent, and waits if that is nothing.
+    /// Waits until the server has sent something, and reads it.
     /// - Parameter other: a descriptor whose input ends the wait.
     /// - Returns: the payloads of notifications in their order.
     func notifications(orInputOf other: Int32) throws(DatabaseError) -> [String] {

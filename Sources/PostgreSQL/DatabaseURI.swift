@@ -63,6 +63,6 @@ package struct DatabaseURI: Sendable, Hashable, CustomStringConvertible {
 }
 
 extension String {
-    /// The text without line breaks at its end and in it, with which libpq formats its messages.
+    /// The text on one line: libpq formats its messages with line breaks.
     var trimmed: String { split(whereSeparator: \.isNewline).joined(separator: "; ") }
 }
