@@ -5,8 +5,8 @@ import SystemCalls
 package enum BlockingWork {
     private static let threads = BlockingThreads()
 
-    /// Runs `work` on its own thread and waits for the result. If the system cannot start a thread, `work` runs on the
-    /// caller's thread.
+    /// Runs `work` on a thread that runs nothing else meanwhile, and waits for the result. If the system cannot start a
+    /// thread, `work` runs on the caller's thread.
     package static func run<Result: Sendable>(_ work: @escaping @Sendable () -> Result) async -> Result {
         await withCheckedContinuation { continuation in
             start { continuation.resume(returning: work()) }

@@ -139,7 +139,7 @@ extension TransferDriver {
 
 /// The decisions of the transfer's handler about redirections.
 extension TransferDriver {
-    /// Asks the handler about a redirection, before the state machine receives the response.
+    /// Calls the handler to decide about a redirection, before the state machine receives the response.
     func consultHandler(
         aboutRedirectionIn result: inout TransportResult, to request: ClientRequest, from uri: RequestURI
     ) async {

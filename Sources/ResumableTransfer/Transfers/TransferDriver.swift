@@ -119,8 +119,9 @@ final class TransferDriver<Operation: TransferOperation> {
 
     // MARK: Checkpoints
 
-    /// Stores the current checkpoint for callers. Also saves it and sends the event `checkpoint` if it differs enough
-    /// from the last saved one.
+    /// Stores the current checkpoint for callers. Saves it and sends the event `checkpoint` if it differs enough from
+    /// the last saved one. If only the position of an upload has moved, it is saved at most once a second, and no event
+    /// is sent.
     /// - Parameter isDue: whether the checkpoint is saved in any case.
     func keepCheckpoint(isDue: Bool = false) async {
         guard let checkpoint = operation.checkpoint else {

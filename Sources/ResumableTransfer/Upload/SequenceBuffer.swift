@@ -39,7 +39,7 @@ final class SequenceBuffer: Sendable {
 
         var hasRoom: Bool { ending != nil || end - max(wanted, released) < SequenceBuffer.window }
 
-        /// The reader, if its byte exists or the sequence has ended.
+        /// Removes and returns the closure of the reader if its byte exists or the sequence has ended.
         mutating func removeReadyReader() -> (@Sendable () -> Void)? {
             guard let reader, ending != nil || reader.offset < end else { return nil }
             self.reader = nil
@@ -100,7 +100,7 @@ final class SequenceBuffer: Sendable {
         return hasRoom
     }
 
-    /// Appends one byte.
+    /// Appends one byte. A sequence uses either this method or the one for several bytes.
     /// - Returns: whether there is room for more.
     /// - Throws: an error of the file; `CancellationError` if no more bytes are needed.
     func append(_ byte: UInt8) throws -> Bool {
@@ -220,7 +220,7 @@ final class SequenceBuffer: Sendable {
         return isReadable
     }
 
-    /// Bytes below `offset` are not read again.
+    /// Frees the space of the bytes below `offset`, which are not read again.
     func release(upTo offset: Int64) {
         let (file, range, writer) = state.withLock { state in
             state.released = max(state.released, offset)
