@@ -6,7 +6,7 @@ import ResumableTransfer
 import SystemCalls
 
 extension TaskExchanges {
-    /// Asks the delegate for credentials after a 401 or 407 with a challenge for Basic authentication.
+    /// Requests credentials from the delegate after a 401 or 407 with a challenge for Basic authentication.
     func challenged(by response: TransferResponse, to request: TransferRequest) async throws -> Bool {
         let core = task.core
         guard let url = URL(string: request.uri),
@@ -157,7 +157,7 @@ extension URLProtectionSpace {
     }
 }
 
-/// The sender of a challenge, which `URLSession` does not use: the delegate answers with its completion handler.
+/// The sender of a challenge, which `URLSession` does not use: the delegate calls the completion handler.
 private final class UnusedSender: NSObject, URLAuthenticationChallengeSender {
     func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge) {}
     func continueWithoutCredential(for challenge: URLAuthenticationChallenge) {}

@@ -47,13 +47,14 @@ final class TaskExchanges: ExchangeHandler {
         task.core.note(URLSessionTaskTransactionMetrics(metrics, request: request, response: response))
     }
 
-    /// Asks the task's delegate on the delegate queue, and waits for its answer.
+    /// Calls a method of the task's delegate on the delegate queue, and waits until the delegate has called the
+    /// completion handler.
     /// - Returns: `nil` if there is no delegate, or if the wait was canceled.
     func ask<Answer: Sendable>(
         _ body: @escaping @Sendable (any AnyTaskDelegate, @escaping @Sendable (Answer) -> Void) -> Void
     ) async -> Answer? {
         guard let delegate = task.effectiveDelegate else { return nil }
-        // Only the first answer counts.
+        // Only the first call of the completion handler counts.
         let (answers, continuation) = AsyncStream.makeStream(of: Answer.self, bufferingPolicy: .bufferingOldest(1))
         task.core.deliver {
             body(delegate) {

@@ -21,7 +21,7 @@ struct TaskMachine: Sendable {
     enum EarlyEnd: Sendable, Hashable {
         case cancel
         case cancelKeepingData
-        /// An interruption after which the transfer is not tried again.
+        /// An interruption after which the transfer is not tried again, or the time limit of the session.
         case abort
     }
 
