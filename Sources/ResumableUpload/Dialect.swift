@@ -10,17 +10,17 @@ import StructuredFields
     @nonexhaustive
 #endif
 public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
-    /// Draft -01, which iOS 17 speaks.
+    /// Draft -01, which iOS 17 uses.
     case interop3 = 3
     /// Draft -02.
     case interop4 = 4
-    /// Draft -03, which iOS 18.0 speaks.
+    /// Draft -03, which iOS 18.0 uses.
     case interop5 = 5
-    /// Drafts -04 and -05, which iOS 18.1 speaks.
+    /// Drafts -04 and -05, which iOS 18.1 uses.
     case interop6 = 6
     /// Drafts -06 to -08.
     case interop7 = 7
-    /// Drafts -09 to -11, which iOS 26 speaks.
+    /// Drafts -09 to -11, which iOS 26 uses.
     case interop8 = 8
     /// The protocol of a request without a usable version field.
     case rfc = 100
@@ -34,7 +34,7 @@ public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
         self = dialect
     }
 
-    /// The newest interop version, in which clients speak unless another one is selected.
+    /// The newest interop version, which clients use unless another one is selected.
     public static let newest = Dialect.interop8
 
     /// The dialect of requests and fields that do not name a version.
@@ -66,11 +66,11 @@ extension Dialect {
             : fields.uploadBoolean(UploadFieldName.complete)
     }
 
-    /// Whether the content of an append ends the representation; `nil`: the append is rejected. Versions 3 to 6 do not
-    /// require the field in an append.
+    /// Whether the content of an append ends the representation; `nil`: the append is rejected. Interop versions 3 to 6
+    /// do not require the field in an append.
     ///
-    /// In version 3 an append without the field completes the upload. An append with a malformed field is rejected,
-    /// because the client may have meant that more content follows.
+    /// In interop version 3 an append without the field completes the upload. An append with a malformed field is
+    /// rejected, because the client may have meant that more content follows.
     package func completeness(ofAppend fields: Fields) -> Bool? {
         if let isComplete = completeness(of: fields) { return isComplete }
         return switch self {
@@ -94,7 +94,7 @@ extension Dialect {
     package var forbidsStateFieldsOnRetrieval: Bool { self <= .interop6 }
 
     /// The error of a retrieval or cancellation with forbidden fields. Interop versions up to 6 forbid the fields of
-    /// offset and completeness, and version 6 also forbids `Upload-Length`. Later versions ignore these fields.
+    /// offset and completeness, and interop version 6 also forbids `Upload-Length`. Later versions ignore these fields.
     package func retrievalRefusal(fields: Fields) -> UploadError? {
         guard forbidsStateFieldsOnRetrieval else { return nil }
         var names = [UploadFieldName.offset, UploadFieldName.complete, UploadFieldName.incomplete]
@@ -104,8 +104,8 @@ extension Dialect {
 
     /// Whether an upload is complete once its content reaches the declared length, without `Upload-Complete: ?1`.
     ///
-    /// A deployed client of versions 5 and 6 sends `?0` with the last content of a stream or of a resumed file, and
-    /// with an empty file, and then reports success. Other servers of these versions complete such an upload.
+    /// A deployed client of interop versions 5 and 6 sends `?0` with the last content of a stream or of a resumed file,
+    /// and with an empty file, and then reports success. Other servers of these versions complete such an upload.
     package var reachingLengthCompletes: Bool { self == .interop5 || self == .interop6 }
 
     /// The meaning of the end of a request's content in this version.
@@ -133,7 +133,7 @@ extension Dialect {
             : (UploadFieldName.complete, isComplete ? "?1" : "?0")
     }
 
-    /// Whether interim responses can report progress; versions 3 and 4 do not have such responses.
+    /// Whether interim responses can report progress; interop versions 3 and 4 do not have such responses.
     package var hasProgressResponses: Bool { self >= .interop5 }
 
     /// The status of an append that was stored and does not complete the upload.
@@ -146,13 +146,15 @@ extension Dialect {
     /// The status for a deactivated upload, as long as the store has a record of it.
     package var deactivatedStatus: Status { self <= .interop6 ? 404 : 410 }
 
-    /// Whether appends to a completed upload are rejected before their offset is compared, as versions 6 and 7 require.
+    /// Whether appends to a completed upload are rejected before their offset is compared, as interop versions 6 and 7
+    /// require.
     package var refusesCompletedBeforeOffset: Bool { self == .interop6 || self == .interop7 }
 
     /// Whether a valid repeat of the completing append gets the stored final response.
     ///
-    /// Version 7 requires an error. Version 6 requires it too. But in version 6 this server may complete an upload
-    /// before the client has sent `Upload-Complete: ?1`, and must not respond with an error when the client sends it.
+    /// Interop version 7 requires an error. Interop version 6 requires it too. But in interop version 6 this server may
+    /// complete an upload before the client has sent `Upload-Complete: ?1`, and must not respond with an error when the
+    /// client sends it.
     package var answersRepeats: Bool { self != .interop7 }
 
     /// Whether the problem type `completed-upload` exists. The editor's copy, and so the RFC, does not define it.
@@ -165,7 +167,8 @@ extension Dialect {
 // MARK: - What clients send and understand
 
 extension Dialect {
-    /// Whether a client sends `Upload-Length` with an append, too; until version 6 it is a field of the creation.
+    /// Whether a client sends `Upload-Length` with an append, too; until interop version 6 it is a field of the
+    /// creation.
     package var sendsLengthOnAppend: Bool { self >= .interop7 }
 
     /// Whether a client can expect the stored final response to a repeat of the completing append.
