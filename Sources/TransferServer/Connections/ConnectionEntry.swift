@@ -52,7 +52,7 @@ final class ConnectionEntry: Sendable {
         var received: Int64 = 0
         var waited: Int64 = 0
         var rate = RateWindow()
-        /// Whether the server closed the connection because the server is stopping.
+        /// Whether ``close(reason:)`` was called because the server is stopping.
         var isStopping = false
         var onStop: (@Sendable () -> Void)?
     }
@@ -100,7 +100,8 @@ final class ConnectionEntry: Sendable {
         }
     }
 
-    /// Ends the work: the pause, which counts for the idle timeout, has not ended by it.
+    /// Ends the work. The pause continues as if it had not been interrupted: the idle timeout counts from its
+    /// beginning.
     func continuePause(_ since: Int64) { state.withLock { ($0.phase, $0.since) = (.content, since) } }
 
     /// Closes the connection from any thread. The thread of the connection then ends the request as interrupted.
@@ -118,8 +119,8 @@ final class ConnectionEntry: Sendable {
         onStop?()
     }
 
-    /// Calls `action` when the server closes the connection because the server is stopping, or immediately if the
-    /// connection is already closed for this reason. `nil` removes the previous action.
+    /// Calls `action` when ``close(reason:)`` is called because the server is stopping, or immediately if it was
+    /// already called for this reason. `nil` removes the previous action.
     func onStop(_ action: (@Sendable () -> Void)?) {
         let isStopping = state.withLock { state in
             state.onStop = action

@@ -137,10 +137,10 @@ final class ConnectionRegistry: Sendable {
 /// The open connections by client, and the decision which one is closed when a new connection exceeds the limit.
 ///
 /// The closed connection is the one with the lowest rate among those of the client with the most connections. The rate
-/// is the number of bytes transferred in both directions for each second of the connection's age. The new connection is counted for its
-/// client. So if this client has the most connections, one of its own connections is closed or the new one is rejected:
-/// the client cannot displace the connections of others. If several clients have the same largest number of
-/// connections, the connections of all of them are compared.
+/// is the number of bytes transferred in both directions for each second of the connection's age. The new connection is
+/// counted for its client. So if this client has the most connections, one of its own connections is closed or the new
+/// one is rejected: the client cannot displace the connections of others. If several clients have the same largest
+/// number of connections, the connections of all of them are compared.
 ///
 /// ``credit`` is added to the bytes of every connection. So a new connection has a rate of ``credit`` bytes per second:
 /// it replaces a connection with a lower rate, and is rejected if none of the connections that it is compared with has

@@ -208,7 +208,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
         return name
     }
 
-    /// The path of a collection, or that of the collection with a file.
+    /// The path of a collection, or of the collection that contains a file.
     private func collectionPath(of target: Target) -> String {
         if target.isCollection { return target.path.hasSuffix("/") ? target.path : target.path + "/" }
         return String(target.path[...(target.path.lastIndex(of: "/") ?? target.path.startIndex)])

@@ -14,10 +14,11 @@ final class RequestContext {
         case begun
         /// ``exchange`` receives the content.
         case receiving
-        /// The response is known, and is sent when the request has ended.
+        /// The response is known, and is sent when the content of the request has ended.
         case responding(Response)
         /// The response was sent before the content had ended.
         case discarding
+        /// The response was passed to libmicrohttpd.
         case queued
     }
 
@@ -41,14 +42,15 @@ final class RequestContext {
     var isCountedForClient = false
     /// The data about the server to which the request is forwarded; `nil` if it is not forwarded.
     var forwarding: ForwardingContext?
-    /// The beginning of paths of this server in fields of the response.
+    /// The prefix of the paths of this server in fields of the response: the public base is added to these paths. If
+    /// the request is forwarded, other paths belong to the application.
     var ownPath = "/"
     /// The check of the file before its publication; `nil` if there was none.
     var check: CheckReport?
     /// Whether another server responds to this request. No field is added to its response, except a
     /// missing `Date`.
     var isForwarded = false
-    /// The fields of every response to this request.
+    /// Fields that are added to every response to this request, such as those of CORS.
     var responseFields = Fields()
     /// The principal that sent the request; `nil` if it is unknown.
     var principal: String?

@@ -132,7 +132,7 @@ final class TransferService: RequestService {
             return .respond(ProblemDetails.unsupportedExpectation)
         }
         switch route {
-        // Health checks and the module do not need a token, nor does the end of a session.
+        // Health checks and the module need no token. The session endpoint evaluates the token itself.
         case .health, .module, .session: return serve(request, at: route, .anonymous, target, nil)
         case .target(_ as FilesHandler, _, _): break
         // Only files can be read with the cookie of a session.
@@ -158,8 +158,9 @@ final class TransferService: RequestService {
 
     /// The identity that sends a request.
     ///
-    /// A client without credentials gets the same response for an upload of another principal as for an upload that does
-    /// not exist.
+    /// If the request is for an upload, the authorizer may identify the creator of the upload by the path of its
+    /// target. In all other cases the path of the request decides, so that a client cannot find out whether the upload
+    /// exists.
     func identity(of head: RequestHead, _ target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
         try identity(of: head, target, at: routes.route(of: target))
     }

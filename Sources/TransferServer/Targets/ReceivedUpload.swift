@@ -89,7 +89,7 @@ public final class ReceivedUpload: Sendable {
     }
 
     /// Opens the file with the representation, at offset 0 and only for reading.
-    /// - Returns: `nil` if the store keeps the bytes in memory.
+    /// - Returns: `nil` if the bytes are not in a local file.
     package func openForReading() throws(StoreError) -> FileDescriptor? { try lease.openForReading() }
 
     /// Records durably that the handler may have had an effect from now on. If the process ends before the handler has

@@ -129,7 +129,8 @@ package protocol RequestStream: AnyObject {
     func check() -> StreamedStep?
     /// Handles the end of the content and waits for the response.
     func finish() -> StreamedStep
-    /// The response was sent, or the request was interrupted.
+    /// Called at the end of the request, and before that if the content is not received any more. It may be called
+    /// twice.
     func end()
 }
 

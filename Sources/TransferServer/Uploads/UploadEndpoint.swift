@@ -68,8 +68,8 @@ struct UploadEndpoint {
         }
     }
 
-    /// Runs `body` a second time if its lease ended because earlier bytes could not be synchronized. The second lease
-    /// starts at the durable offset.
+    /// Runs `body` a second time if its lease ended, for example because earlier bytes could not be synchronized. The
+    /// second lease starts at the durable offset.
     private func repeatingOnce<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         do { return try body() } catch .superseded { return try body() }
     }
@@ -101,7 +101,7 @@ struct UploadEndpoint {
         }
     }
 
-    /// Completes an upload whose content reached its length in a request that was not answered.
+    /// Completes an upload whose content has the declared length, after a request that got no response.
     private func complete(
         _ lease: UploadLease, _ state: UploadState, _ context: UploadExchange.Context
     ) throws(StoreError) -> Response {

@@ -96,9 +96,10 @@ final class UploadExchange: Exchange {
         return step
     }
 
-    // If the storage fails, the client gets a response although it sends nothing. Many clients can pause at the same time.
+    // If the storage fails, the client gets a response although it sends nothing. The interval is a second, because
+    // many clients can pause at the same time.
     var checkInterval: Int32? { lease.canFail ? 1000 : nil }
-    // The bytes of a client that pauses become durable, too.
+    // Also true if bytes have to become durable while the client pauses: ``check()`` then starts that.
     var hasEarlyResponse: Bool { lease.canFail && (!lease.isCurrent || isAcknowledgmentDue) }
 
     func check() -> NextStep {
