@@ -30,7 +30,7 @@ package struct StoreCopy {
         package var responses = 0
         package var events = 0
         package var bytes: Int64 = 0
-        /// Files, uploads and events that the target had already.
+        /// Files, uploads and events that the destination had already.
         package var present = 0
         /// What could not be copied, in sentences.
         package var problems: [String] = []
@@ -132,7 +132,8 @@ package struct StoreCopy {
                 try area.synchronizePublication(name, of: blob, since: epoch)
             }
             let copied = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
-            // The catalog needs the open blob.
+            // The ledger of a shared storage has only a weak reference to the blob, so the blob must exist until the
+            // commit.
             try withExtendedLifetime(blob) { () throws(StoreError) in
                 try record(name, found, copied, blob: blobName)
             }
@@ -206,7 +207,7 @@ package struct StoreCopy {
     }
 
     private mutating func copyUpload(_ row: CatalogRow) throws(StoreError) {
-        // The name has no meaning beyond the store. A part of an interrupted run may have it.
+        // The name is only used inside a store. An interrupted run may have left bytes under it.
         try translating("remove earlier bytes") { () throws(Errno) in try target.area.remove(row.blob) }
         let blob = try create(row.blob)
         let bytes = try translating("open the content of an upload") { () throws(Errno) in

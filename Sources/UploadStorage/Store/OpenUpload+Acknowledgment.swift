@@ -40,7 +40,7 @@ extension OpenUpload {
 
     /// Lets another thread run the acknowledgment that ``UploadMachine/queueAcknowledgment(as:)`` has queued.
     /// - Parameters:
-    ///   - use: until the acknowledgment ends, no second object for the same upload may exist.
+    ///   - use: kept until the acknowledgment ends, so that there is no second object for the same upload.
     ///   - queue: the threads that run it.
     func enqueueAcknowledgment(_ use: UploadUse?, on queue: WorkQueue) {
         let queuedAt = SystemClock.monotonicNanoseconds()
@@ -51,7 +51,8 @@ extension OpenUpload {
         if !isQueued { update { $0.machine.withdrawQueuedAcknowledgment() } }
     }
 
-    /// The time in nanoseconds for which an upload whose bytes are durable waits for those of other uploads.
+    /// The maximum time in nanoseconds for which an upload whose bytes are durable waits until bytes of other uploads
+    /// are durable, too.
     private static let maxWait: Int64 = 100_000_000
 
     /// Runs queued acknowledgments with one commit, or with more if the synchronizations are slow. The bytes of each
@@ -60,12 +61,13 @@ extension OpenUpload {
     static func runQueuedAcknowledgments(_ uploads: [OpenUpload], queuedAt: Int64, _ context: StoreContext) {
         var ready: [Recording] = []
         var deadline: Int64 = 0
+        // Errors are not thrown here. A caller that waits for the offset gets the error of a synchronization, and repeats a
+        // commit itself.
         for upload in uploads {
             if !ready.isEmpty, SystemClock.monotonicNanoseconds() >= deadline {
                 _ = try? record(ready, context)
                 ready = []
             }
-            // A caller that waits for the offset gets the same error.
             let work = upload.monitor.withLock { state in Work(state.machine.runQueuedAcknowledgment(), state) }
             guard let work else { continue }
             if let error = work.blob.failure(since: queuedAt) {
@@ -143,8 +145,8 @@ extension OpenUpload {
         try synchronize(work.blob, including: isTransient ? nil : .name, duringCallOf: failingLease)
     }
 
-    /// - Parameter failingLease: the lease whose method throws the error, so that its owner needs no other notification
-    ///   of the end of the lease; nil if there is no such lease.
+    /// - Parameter failingLease: the lease whose method throws the error: its holder needs no other notification that
+    ///   the lease has ended. Nil if there is no such lease.
     func synchronize(
         _ blob: any Blob, including detail: BlobDetail?, duringCallOf failingLease: Int64?
     ) throws(StoreError) {

@@ -128,7 +128,7 @@ extension OpenUpload {
             if let upload = state.row?.upload { state.row?.upload = upload.withoutFields }
             return (state.row, state.machine.finish(as: phase), decided, state.fence)
         }
-        // The catalog does not know that the hold has ended if the response to its transaction was lost.
+        // If the response to the transaction was lost, the catalog still regards this store as the holder.
         context.catalog.release(id, fence: fence)
         if let decided { context.pathLocks.clearUnsettled(decided, id) }
         guard let row else { return }
@@ -222,7 +222,8 @@ extension OpenUpload {
         }
     }
 
-    /// Ends an upload whose file could not be made durable: it is unknown which parts of the file are on the disk.
+    /// Ends an upload whose file could not be made durable. The file is withdrawn, because parts of it may be missing
+    /// on the disk.
     ///
     /// The failure is recorded before a name changes, so that a partly withdrawn publication is never completed. The
     /// bytes are removed last: until the names are durable, the name of the bytes may belong to the file that they
@@ -253,7 +254,8 @@ extension OpenUpload {
                 try context.withdraw(intent, from: row.blob, of: id, in: area)
             }
         } catch {
-            // Otherwise the file is only missing in the usage, as after a crash at this point.
+            // If the row cannot be read, or the file cannot be withdrawn, the file remains, and is only missing in the
+            // usage, as after a crash at this point.
         }
         context.failedPublications.remove(id)
         // A download may have found the file before its record.

@@ -11,7 +11,7 @@ extension OpenUpload {
     }
 
     /// Ends every lease, and removes row and bytes. Returns nil if the target resource still processes the upload at
-    /// the deadline, and false if `isWanted` returns false.
+    /// the deadline, and false if the upload is gone or `isWanted` returns false.
     func remove(
         principal: String?, until deadline: Int64, as kind: UploadEvent.Kind?,
         if isWanted: (UploadRecord) -> Bool = { _ in true }
@@ -116,14 +116,15 @@ extension OpenUpload {
         }
     }
 
-    /// Whether the row of an upload must be removed if a commit that failed has created it. A catalog that publishes
-    /// files may have completed the upload.
+    /// Whether the row of an upload must be removed if a commit that failed has created it. If there is no publishing
+    /// area, the same commit may have completed the upload, and a complete row has to stay.
     private func mustRemoveRow() throws(StoreError) -> Bool {
         if context.publishingArea != nil { return true }
         return try context.catalog.row(id)?.isUnfinished ?? false
     }
 
-    /// Ends the lease after a transaction that publishes the file may have been made. The row contains its outcome.
+    /// Ends the lease if it is unknown whether the transaction that publishes the file was committed. The next use of
+    /// the upload reads the outcome from the row.
     func endAfterUnknownOutcome(as lease: Int64) {
         guard hasDurableRow else { return forget() }
         let fence = update { state in

@@ -21,8 +21,8 @@ extension UploadLease {
         }
     }
 
-    /// Records durably that the target must not run again, because it may have an effect from now on. Call it only after
-    /// ``beginProcessing(marksDurably:)``. It does nothing for an upload without a row.
+    /// Records durably that the target must not run again, because it may have an effect from now on. Call it only
+    /// after ``beginProcessing(marksDurably:)``. It does nothing for a plain upload.
     package func markProcessing() throws(StoreError) {
         guard !upload.isTransient else { return }
         do throws(StoreError) { try context.catalog.commit(.markProcessing(upload.id, epoch: epoch)) } catch {
@@ -44,7 +44,7 @@ extension UploadLease {
     /// Ends the processing without a final response; the upload can receive content again.
     ///
     /// If another request takes the upload over from now on, the closure of ``onRevocation(_:)`` is not called, so that
-    /// the caller can still respond. It has to release the lease then.
+    /// the caller can still respond. The caller has to release the lease after this call.
     package func endProcessing() {
         if upload.update({ $0.machine.endProcessing(as: epoch) }) { _ = try? acknowledge() }
     }
@@ -108,12 +108,12 @@ extension UploadLease {
     // MARK: Publication
 
     /// Publishes the bytes as a file and stores the final response. If the condition returns a response, stores this
-    /// response and publishes nothing. Once the intent is durable, the publication is always completed or refused, also
-    /// after a crash.
+    /// response and publishes nothing. Once the intent is durable, the publication is always completed, refused or
+    /// withdrawn, even after a crash.
     ///
-    /// After `targetIsDirectory`, `parentIsFile` and `noFreeName` the upload is still in processing, and the caller
-    /// must complete or end it. After `io`, the lease has ended if the publication was decided; the next take-over
-    /// completes the publication.
+    /// After `targetIsDirectory`, `targetIsSpecial`, `parentIsFile` and `noFreeName` the upload is still in processing,
+    /// and the caller must complete or end it. After `io`, the lease has ended if the publication was decided. If the
+    /// file could not be made durable, the upload is invalid; otherwise the next take-over completes the publication.
     package func publish(_ publication: Publication) throws(StoreError) -> Response {
         var publication = publication
         publication.refused = try publication.refused.saved()
@@ -126,7 +126,7 @@ extension UploadLease {
         do throws(StoreError) {
             return try publishUnderSomeName(publication)
         } catch {
-            // The error reports the end of the lease, so that no revocation is sent.
+            // The error reports the end of the lease, so the holder needs no other notification.
             upload.update { $0.machine.leaveDecided(as: epoch) }
             throw error
         }

@@ -2,7 +2,7 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
-// A publication tries names, decides, and gives the bytes their name.
+// Publication: tries names until one is free, records the decision durably, and gives the bytes their name.
 extension UploadLease {
     private static let maxAttempts = 1000
 
@@ -24,7 +24,7 @@ extension UploadLease {
     }
 
     /// Synchronizes the content if no acknowledgment has done so. This is necessary for an upload without a row, and
-    /// for an empty upload, because recovery needs its file.
+    /// for an empty upload, because the recovery of a decided publication needs the blob.
     private func synchronizeUnacknowledged(_ blob: any Blob) throws(StoreError) {
         let (received, durable) = upload.monitor.withLock { ($0.machine.received, $0.machine.durable) }
         if received > durable || received == 0 && !upload.isTransient {
@@ -163,7 +163,8 @@ extension UploadLease {
         try upload.synchronize(blob, including: .attributes, duringCallOf: epoch)
         let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
         let response = try publication.validated(intent.response, attributes).saved()
-        // The catalog needs the open blob.
+        // The ledger of a shared storage has only a weak reference to the blob, so the blob must exist until the
+        // commit.
         defer { withExtendedLifetime(blob) {} }
         do throws(StoreError) {
             try upload.finish(

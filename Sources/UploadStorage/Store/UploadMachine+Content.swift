@@ -25,7 +25,8 @@ extension UploadMachine {
     /// The holder waits until more bytes can be appended, or its call fails.
     mutating func appendingStopped() { isHolderWaiting = true }
 
-    /// The last bytes are written: from now on other requests wait. Staged bytes still have to be verified.
+    /// The last bytes are written: from now on other requests wait. If the bytes are staged, they have to be verified
+    /// before the processing.
     mutating func endContent() {
         activity = isStaging ? .settling : .processing
         processor = epoch
@@ -44,7 +45,7 @@ extension UploadMachine {
         if activity == .settling { activity = .processing }
     }
 
-    /// The caller truncates the bytes after `received` when staging has ended without ``commitStaged(as:)``.
+    /// `OpenUpload` truncates the bytes after `received` when staging has ended without ``commitStaged(as:)``.
     mutating func discardStaged(as lease: Int64) {
         guard refusal(of: lease) == nil else { return }
         // While the lease is held, no other thread settles the upload.
@@ -168,7 +169,8 @@ extension UploadMachine {
     ///
     /// - Parameters:
     ///   - failingLease: the lease whose call throws the error; nil if the acknowledgment ran in the background.
-    ///   - isAwaited: whether the holder of the lease looks for the failure, also while its client sends nothing.
+    ///   - isAwaited: whether the holder of the lease checks for the failure regularly, even while its client sends
+    ///     nothing.
     mutating func synchronizationFailed(
         _ error: StoreError, duringCallOf failingLease: Int64?, isAwaited: Bool
     ) {

@@ -20,7 +20,7 @@ struct UploadMachine: Hashable, Sendable {
         case loading
         /// All content is received, and the target resource processes it. The upload cannot be taken over.
         case processing
-        /// The same, and the bytes are being published, so that the publication alone changes the row.
+        /// All content is received, and a publication is in progress. Only the publication changes the row.
         case publishing
         /// The upload is completed, invalidated or removed, or staged content is verified.
         case settling
@@ -43,7 +43,7 @@ struct UploadMachine: Hashable, Sendable {
     }
 
     enum Notification: Hashable {
-        /// The holder of the lease learns the end of the lease from its next call.
+        /// The next call of the holder reports that the lease has ended.
         case none
         /// The holder has to be notified if others end the lease.
         case atEnd
@@ -69,7 +69,8 @@ struct UploadMachine: Hashable, Sendable {
     var notification = Notification.none
     /// The lease that a failed synchronization has ended on another thread.
     var failure: Failure?
-    /// The release for another store that the current lease, or its end, belongs to.
+    /// The release for another store that is in progress; nil if there is none. It waits for the current lease, or has
+    /// ended that lease.
     var holdRelease: HoldRelease?
     /// Tickets of the waiting requests, in the order in which they came.
     var waiting: [Int] = []
@@ -85,7 +86,7 @@ struct UploadMachine: Hashable, Sendable {
     var isProcessingRecorded = false
     /// Whether the intent of a publication is durable, but its final response is not.
     var isDecided = false
-    /// Whether the row is up to date, except for the offset.
+    /// Whether the row needs no change, except for the offset. True for a plain upload, which needs no row.
     var isRowCurrent = true
     /// The length in the row.
     var recordedLength: Int64?
@@ -150,7 +151,8 @@ struct UploadMachine: Hashable, Sendable {
 
     func isProcessing(as lease: Int64) -> Bool { lease == epoch && isProcessing }
 
-    /// Whether a publication or a processing was interrupted. The next request has to finish it.
+    /// Whether a publication was decided, or the processing is recorded, and the upload has not ended. If no thread
+    /// does so at the moment, the next request has to finish it.
     var needsSettling: Bool { isDecided || isProcessingRecorded || phase == .processing }
 
     var needsLoading: Bool { !isLoaded || isUnfinished && !hasBytes && !needsSettling }
@@ -188,7 +190,8 @@ struct UploadMachine: Hashable, Sendable {
     }
 
     /// The row was read after ``beginExpiry(of:at:)``. The bytes need not be opened for the removal.
-    /// - Returns: false if the upload has not expired, or has to be settled instead.
+    /// - Returns: false if the upload has not expired, or an interrupted publication or processing has to be finished
+    ///   first.
     mutating func loadExpired(_ row: CatalogRow, at now: Int64) -> Bool {
         guard row.phase == .receiving, row.intent == nil, row.expiresAt.map({ $0 <= now }) ?? false else {
             preparationFailed()

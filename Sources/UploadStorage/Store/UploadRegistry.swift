@@ -75,7 +75,7 @@ final class UploadRegistry: Sendable {
         state.withLock { state in state.entries[id].flatMap { $0.upload.isTransient ? nil : $0.upload } }
     }
 
-    /// Rejects all later uses and creations. Returns a use of each upload in the table. It keeps the upload in
+    /// Rejects all later uses and creations. Returns a use of each upload in the table. Each use keeps its upload in
     /// the table while the store closes.
     func close() -> [UploadUse] {
         defer { state.notifyAll() }
@@ -106,8 +106,8 @@ final class UploadRegistry: Sendable {
     ) throws(StoreError) -> Result {
         let locks = context.pathLocks
         while true {
-            // The lock is held, so the publication of the other upload is not running any more: an error has stopped
-            // it.
+            // While this thread has the lock, no other publication under this name runs. So a publication that is
+            // decided and not complete was stopped by an error.
             let result = try locks.withLock(name) { () throws(StoreError) -> Result? in
                 if let other = locks.unsettled(name), other != id { return nil }
                 return try body()
@@ -185,8 +185,8 @@ final class PathLocks: Sendable {
 // How requests use uploads.
 extension UploadStore {
     /// Returns the state of an upload with its durable offset. Its lease does not end.
-    /// - Parameter confirmsHold: whether to verify that no other store has acquired the upload. Its target and its
-    ///   principal do not change.
+    /// - Parameter confirmsHold: whether to verify that no other store has acquired the upload. Not necessary if only
+    ///   the target or the principal is needed, which never change.
     package func record(_ id: UploadID, confirmsHold: Bool = true) throws(StoreError) -> UploadRecord {
         if let upload = registry.current(id), let record = try upload.reportableRecord(confirmsHold: confirmsHold) {
             // Its row may have been removed already.

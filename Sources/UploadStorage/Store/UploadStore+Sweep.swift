@@ -60,8 +60,8 @@ extension UploadStore {
         }
     }
 
-    /// Completes publications that an error stopped after the store had decided to publish, and that no client has
-    /// resumed.
+    /// Completes uploads whose publication or processing was interrupted after it was recorded, and which no request
+    /// uses.
     private func settleInterrupted(_ inspection: inout StoreInspection, _ report: inout SweepReport) {
         let failures = report.failures.count
         do throws(StoreError) {
@@ -194,7 +194,8 @@ extension UploadStore {
         }
     }
 
-    /// Removes uploads in one transaction.
+    /// Removes uploads in one transaction, or, if another store holds one of them, each in its own. Returns whether all
+    /// were removed.
     private func removeTogether(_ batch: [Expiring], _ report: inout SweepReport) -> Bool {
         guard !batch.isEmpty else { return true }
         do throws(StoreError) {
@@ -250,7 +251,7 @@ package struct SweepReport: Sendable, Hashable {
     package var orphans = 0
     /// The number of records that were removed because their file no longer exists.
     package var missingFiles = 0
-    /// The number of interrupted publications that were completed.
+    /// The number of uploads whose interrupted publication or processing was completed.
     package var settled = 0
     /// Seconds by which the wall clock jumped since the last sweep, negative for a jump backward; nil if it did not
     /// jump. Lifetimes are not affected.
