@@ -10,7 +10,7 @@ struct FolderDownloads: TransferSequence {
     private let synchronization: FileSystemSynchronization
     private var tree: RemoteTree
 
-    /// - Parameter synchronization: that of the file system of the directory.
+    /// - Parameter synchronization: synchronizes the file system of the directory.
     init(_ folder: FolderTransfer, _ directory: FileDescriptor, _ synchronization: FileSystemSynchronization) {
         self.folder = folder
         self.synchronization = synchronization
@@ -94,7 +94,7 @@ private struct FolderDownload: Sendable {
     }
 
     /// Receives a small file in one response.
-    /// - Returns: `nil` if it has to be requested again in the manner of a large file, which repeats the request after
+    /// - Returns: `nil` if the file has to be requested again by a ``TransferJob``, which repeats requests after
     ///   temporary failures and follows redirections.
     private func receiveAtOnce() async -> ExitStatus? {
         var request = TransferRequest(folder.url.entry(file.path).request, fields: folder.settings.fields)
@@ -108,7 +108,7 @@ private struct FolderDownload: Sendable {
         if response.status.rawValue >= 400, !response.status.isTransient {
             return report.ended(CommandFailure(response, action: "refused the download"))
         }
-        // A digest is verified by the download of a large file.
+        // Only a ``TransferJob`` verifies digests.
         guard response.status == .ok, isComplete, !response.fields.contains("Content-Encoding"),
             !response.fields.contains("Repr-Digest")
         else { return nil }

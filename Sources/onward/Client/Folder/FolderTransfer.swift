@@ -5,7 +5,7 @@ import ResumableTransfer
 import ResumableUpload
 import SystemCalls
 
-/// What the transfers of a folder share: the folder on both sides, and the requests about it.
+/// The common part of the transfers of a folder: the folder on both sides, and requests that transfer no file.
 struct FolderTransfer: Sendable {
     /// A file of at most this size, in bytes, is transferred in one request without a state: after an interruption it is
     /// transferred again from its beginning.
@@ -100,7 +100,7 @@ struct FolderTransfer: Sendable {
 extension FolderTransfer {
     typealias Answer = Result<(response: TransferResponse, isComplete: Bool), TransferError>
 
-    /// Sends one request. A signal that stops the command ends it.
+    /// Sends one request, which a signal that stops the command ends.
     func fetch(
         _ request: TransferRequest, content: [UInt8]? = nil, limit: Int = 64 << 10, stallTimeout: Duration? = nil
     ) async -> Answer {
@@ -154,7 +154,7 @@ extension FolderTransfer {
         }
     }
 
-    /// Whether the server reports that it has no such folder. Then it has none of the files in it.
+    /// Whether the server reports that it does not have this folder. If so, it has no file below the folder.
     func isMissing(_ path: FilePath) async -> Bool {
         let uri = url.entry(path, isFolder: true).request + "?limit=1"
         guard
@@ -164,7 +164,8 @@ extension FolderTransfer {
         return response.status == .notFound || response.status == .gone
     }
 
-    /// Whether the file on the server has the same bytes as the one on this machine.
+    /// Whether the file on the server has the same bytes as the one on this machine, or, after an earlier run has sent
+    /// it, whether nothing indicates a change.
     /// - Parameters:
     ///   - local: the attributes of the file on this machine.
     ///   - sent: the record of the file if an earlier run has sent it.

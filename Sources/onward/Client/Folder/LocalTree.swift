@@ -43,7 +43,7 @@ struct LocalTree {
         levels = [Level(path: "", directory: directory, stream: try DirectoryStream(directory), isNew: false)]
     }
 
-    /// Whether the server has no folder for the current directory. The directories in it have the same value first.
+    /// Whether the server has no folder for the current directory. The directories in it begin with the same value.
     var isNew: Bool {
         get { levels.last?.isNew ?? false }
         set { if !levels.isEmpty { levels[levels.count - 1].isNew = newValue } }
