@@ -244,7 +244,7 @@ struct DownloadMachineTests {
         var again = machine
         machine.answer(206, ["ETag": "\"a\"", "Content-Range": "bytes 99-99/100"], position: 100)
         #expect(machine.isFinished)
-        // A server that answers 416 here has another representation.
+        // A server that responds with 416 here has another representation.
         again.answer(416, ["Content-Range": "bytes */100"])
         #expect(again.nextRequest()?.start == 0)
     }

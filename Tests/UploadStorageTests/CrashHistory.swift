@@ -20,7 +20,7 @@ struct CrashHistory {
         var reportedOffset: Int64 = 0
         var lease: UploadLease?
         var name: PublishedName
-        /// The final response after it was sent.
+        /// The final response that the client has received; nil before that.
         var answer: Response?
         var mayBeGone = false
         /// Whether it was reported to the client that the upload exists: by an offset, by a final response, or, for an

@@ -25,7 +25,7 @@ import Testing
         fixture.plan.fail(.synchronize, with: nil)
         #expect(throws: StoreError.superseded) { try lease.acknowledge() }
         #expect(throws: StoreError.superseded) { try lease.append("ghi") }
-        // The owner of the lease has received the error, so the revocation is not reported.
+        // The holder of the lease has received the error, so it is not notified of the end of the lease.
         #expect(revocations.value == 0 && !lease.isCurrent)
         let next = try fixture.store.lease(id)
         #expect(next.received == 3)

@@ -163,7 +163,8 @@ import Testing
         }
     }
 
-    /// The steps of one upload without a row that is created, acknowledged if `acknowledges` is true, and published.
+    /// Fails each step of an upload without a row, which is created, acknowledged if `acknowledges` is true, and
+    /// published.
     @Test(
         "a failure at any step of an upload without a row loses nothing that was reported, and leaves no bytes",
         arguments: [false, true], [false, true])

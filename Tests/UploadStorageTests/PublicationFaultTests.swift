@@ -30,9 +30,9 @@ import Testing
 
     /// Why bytes are cut off from the file of an upload.
     enum Discard: CaseIterable {
-        /// They failed a digest.
+        /// Staged bytes that did not match their digest.
         case staged
-        /// They failed a digest, and another request publishes the file.
+        /// Staged bytes of an earlier request that did not match their digest.
         case stagedBefore
         /// They were not acknowledged before a crash.
         case unacknowledged

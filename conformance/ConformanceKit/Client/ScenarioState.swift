@@ -11,8 +11,9 @@ final class ScenarioState: Sendable {
         var connections = 0
         var isOver = false
         var shouldKill = false
-        /// Whether the command was killed, and whether its client has closed its connection.
+        /// Whether the command was killed.
         var isKilled = false
+        /// Whether the wait for the killed client is over.
         var hasEnded = false
         var interruptedAt: Int64?
         /// The number of consecutive requests without content.
@@ -84,7 +85,7 @@ final class ScenarioState: Sendable {
     var isKilled: Bool { state.withLock { $0.isKilled } }
     func kill() { state.withLock { $0.isKilled = true } }
 
-    /// Whether the killed client has closed its connection, or has not done so within a time limit.
+    /// Whether the wait for the killed client is over: it has closed its connection, or the time limit has passed.
     var hasKilledClientEnded: Bool { state.withLock { $0.hasEnded } }
     func killedClientEnded() { state.withLock { $0.hasEnded = true } }
 
