@@ -147,7 +147,7 @@ extension ClusterCheck {
             for session in ended.sorted() where try exists("probe/\(session)") {
                 found(
                     .bytesUnknown, "probe/\(session)",
-                    "its server has ended during a check of the storage; a server deletes it within a day",
+                    "the server that wrote this object to check the storage has ended; another server deletes the object within a day",
                     report)
             }
             after = listed.count == limits.page ? listed.last?.key : nil

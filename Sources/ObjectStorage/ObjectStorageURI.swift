@@ -120,7 +120,8 @@ package struct ObjectStorageURI: Sendable, Hashable {
         }
         let afterScheme = text.dropFirst(uri.scheme.utf8.count + 3)
         guard !afterScheme.contains("/") || afterScheme.firstIndex(of: "/") == afterScheme.indices.last else {
-            throw Mistake("the endpoint has a path")
+            throw Mistake(
+                "the endpoint must not have a path; the bucket and the prefix are in the URI before the settings")
         }
         return uri
     }
@@ -130,7 +131,7 @@ package struct ObjectStorageURI: Sendable, Hashable {
             !value.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F })
         else {
             throw Mistake(
-                "a percent sign has no two hexadecimal digits after it, or a value is not UTF-8 or contains control characters"
+                "a percent sign is not followed by two hexadecimal digits, or a value is not UTF-8 or contains control characters"
             )
         }
         return value
@@ -169,7 +170,7 @@ extension ObjectStorageURI: CustomStringConvertible {
 }
 
 extension Sequence<UInt8> {
-    /// The bytes with `%XX` replaced; `nil` if a percent sign has no two hexadecimal digits after it.
+    /// The bytes with `%XX` replaced; `nil` if a percent sign is not followed by two hexadecimal digits.
     var percentDecoded: [UInt8]? {
         var bytes: [UInt8] = []
         var iterator = makeIterator()

@@ -39,7 +39,7 @@ struct CloudEventTests {
         #expect(Set(bodies).count == 1)
     }
 
-    @Test("the signature of the example of Standard Webhooks")
+    @Test("the signature equals that of the example of Standard Webhooks")
     func signature() throws {
         let secret = try EventSecret(parsing: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
         let signed = #"msg_p5jXN8AQM9LWM0D4loKWxJek.1614265330.{"test": 2432232314}"#
@@ -99,7 +99,7 @@ struct CloudEventTests {
         }
     }
 
-    @Test("a destination with settings")
+    @Test("a destination is parsed together with its settings")
     func parsing() throws {
         let settings = try settings(
             "http://127.0.0.1:3000/events?key=x,timeout=5s,retry=60s,keep=600s,max=10,source=urn:x")
@@ -132,8 +132,8 @@ struct CloudEventTests {
             ("http://x/ keep=60s", ["keep=60s", "retry=86400s", "give a longer keep= or a shorter retry="]),
             ("http://x/ retry=604801s", ["keep=604800s", "retry=604801s"]),
             (
-                "http://x/ timeout=0s retry=x max=-1 source=a\"b colour=red max=5",
-                ["timeout=1h", "retry=1h", "max=100000", "source=https", "'colour=red'", "max is given twice"]
+                "http://x/ timeout=0s retry=x max=-1 source=a\"b color=red max=5",
+                ["timeout=1h", "retry=1h", "max=100000", "source=https", "'color=red'", "max is given twice"]
             ),
         ] as [(String, [String])])
     func mistakes(text: String, expected: [String]) {

@@ -262,7 +262,7 @@ struct DownloadMachineTests {
         #expect(machine.nextRequest()?.fields.isEmpty == true)
     }
 
-    @Test("416 to a request for everything is a refusal")
+    @Test("a 416 response to a request without Range ends the download as refused")
     func unsatisfiedWithoutRange() {
         var machine = DownloadMachine(retry: RetryPolicy(), random: { 0 })
         machine.answer(416, ["Content-Range": "bytes */0"])

@@ -36,7 +36,7 @@ struct ProgramRunTests {
         #expect(Self.run("kill -SEGV $$").outcome == .ended(.signaled(SIGSEGV)))
     }
 
-    @Test("A program gets the given variables and few others")
+    @Test("A program gets the given variables, the inherited variables, and no others")
     func environment() throws {
         setenv("ONWARD_TEST_SECRET", "secret", 1)
         defer { unsetenv("ONWARD_TEST_SECRET") }
@@ -109,7 +109,7 @@ struct ProgramRunTests {
         #expect(result.outcome == .ended(.exited(0)))
     }
 
-    @Test("A program whose input could not be read has no result")
+    @Test("If the input of a program could not be read, the outcome is `inputFailed`, whatever its status is")
     func failedStream() {
         let result = Self.run("cat > /dev/null; echo accepted", input: .stream { _, offset in offset > 0 ? nil : 100 })
         #expect(result.outcome == .inputFailed)

@@ -65,7 +65,9 @@ struct ConnectionTableTests {
         #expect(decide(connections(bytes: 0), client(2), at: 0) == .refuse)
     }
 
-    @Test("clients with equally many connections, including the new one, are compared with each other")
+    @Test(
+        "if several clients have the same number of connections, including the new one, the connections of all of them are compared"
+    )
     func ties() {
         let now = 10 * Self.second
         let each = (1...4).map {

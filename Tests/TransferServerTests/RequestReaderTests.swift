@@ -131,7 +131,7 @@ struct ReadInput {
         (chunks + "10\r\n0\r\n\r\nGET / HTTP/\r\n0\r\n\r\n", ["0\r\n\r\nGET / HTTP/"]),
     ]
 
-    @Test("content that arrived with earlier requests is complete, although its buffer is smaller")
+    @Test("content that arrived together with an earlier request is read completely, even into a smaller buffer")
     func smallerBuffer() {
         let content = String(repeating: "x", count: 200_000)
         let text =
@@ -155,7 +155,8 @@ struct ReadInput {
     }
 
     @Test(
-        "content that the server receives in advance is the same", arguments: wellFormedTexts, [true, false])
+        "content that the server receives in advance equals the content that was sent", arguments: wellFormedTexts,
+        [true, false])
     func inAdvance(item: (text: String, contents: [String]), isRecordwise: Bool) {
         for waits in [0, 1, 100] {
             for cuts in [Array(0..<item.text.utf8.count)] + (0...item.text.utf8.count).map({ [$0] }) {

@@ -256,7 +256,7 @@ struct CrashHistory {
         case .complete(let record):
             guard case .complete(let answer) = record.phase else { return report("complete, no response") }
             if let sent = known.answer, sent != answer { report("upload \(index) has another response") }
-            if ![200, 201, 400].contains(answer.status) { report("upload \(index) was answered \(answer.status)") }
+            if ![200, 201, 400].contains(answer.status) { report("upload \(index) has the response \(answer.status)") }
         case .lease(let lease):
             if known.answer != nil { report("upload \(index) lost its stored response") }
             if lease.acknowledged < known.reportedOffset {

@@ -54,7 +54,9 @@ import Testing
         try fixture.expectNothing()
     }
 
-    @Test("the sweep does not remove the bytes of an upload without a row in use, but removes it after it has expired")
+    @Test(
+        "the sweep does not remove the bytes of an upload in use that has no row, and removes the upload when it has expired and is not in use"
+    )
     func sweep() throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(
@@ -86,7 +88,7 @@ import Testing
     }
 
     @Test(
-        "a publication of an upload without a row that fails is withdrawn, and the upload does not exist any more",
+        "if the publication of an upload without a row fails, it is withdrawn, and the upload does not exist any more",
         arguments: [
             [.synchronize], [.synchronizeNames], [.commit], [.synchronize, .commit], [.synchronizeNames, .commit],
         ] as [[FaultPlan.Operation]])
@@ -143,7 +145,7 @@ import Testing
         store.close()
     }
 
-    @Test("a commit that was made although it failed is found", arguments: [false, true])
+    @Test("a commit that was reported as failed, but was made, is detected", arguments: [false, true])
     func failedAfterCommit(_ publishes: Bool) throws {
         let fixture = try StoreFixture(.memory)
         let (lease, id) = try fixture.createLate()
@@ -259,7 +261,7 @@ import Testing
         lease.release()
     }
 
-    @Test("a plain upload in use at a stop prevents that totals are saved")
+    @Test("a plain upload that is in use at a stop prevents the totals from being saved")
     func plainAtStop() throws {
         let catalog = CatalogDouble()
         let store = try UploadStore(

@@ -177,7 +177,7 @@ import Testing
         lease.release()
     }
 
-    @Test("OFF-18: the old file is kept until the answer of a publication is stored", arguments: [false, true])
+    @Test("OFF-18: the old file is kept until the final response of a publication is stored", arguments: [false, true])
     func unrecorded(_ failsPermanently: Bool) throws {
         let fixture = try StoreFixture(.memory)
         try publishOld(name("x"), fixture)

@@ -123,8 +123,8 @@ import Testing
         #expect(try fixture.store.publishedFile(name("x")).readAll() == Array("next".utf8))
     }
 
-    @Test("OFF-18: an empty upload that could not be synchronized is not published by a second attempt")
-    func failedCutOff() throws {
+    @Test("OFF-18: after a failed synchronization of an empty upload, only another lease can publish it")
+    func failedEmptyUpload() throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(.testing())
         let id = try #require(lease.id)
@@ -139,7 +139,7 @@ import Testing
         #expect(try fixture.store.publishedFile(name("x")).readAll() == [])
     }
 
-    @Test("OFF-18: an upload whose name could not be made durable gets a new name, and then survives a crash")
+    @Test("OFF-18: an upload whose blob has no durable name gets a new blob, which survives a crash")
     func failedName() throws {
         for _ in 0..<20 {
             let fixture = try StoreFixture(.memory)

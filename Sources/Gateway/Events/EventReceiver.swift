@@ -106,9 +106,12 @@ private struct FunctionReceiver: EventReceiver {
         while true {
             let now = SystemClock.monotonicNanoseconds()
             if let outcome = outcome.wait(until: min(deadline, now + 50_000_000), { $0 }) { return outcome }
-            if now >= deadline || isCanceled() {
+            let isCanceled = isCanceled()
+            if now >= deadline || isCanceled {
                 task.cancel()
-                return .failed("the function did not return within \(timeout.wholeSeconds) s")
+                return .failed(
+                    isCanceled
+                        ? "the delivery was canceled" : "the function did not return within \(timeout.wholeSeconds) s")
             }
         }
     }

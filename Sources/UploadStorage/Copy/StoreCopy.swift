@@ -70,8 +70,8 @@ package struct StoreCopy {
         }
         guard retained == 0 else {
             throw .invalidState(
-                "requests with unknown outcomes are kept, and are not copied; in a data directory resend or drop them with"
-                    + " 'onward outcomes'")
+                "requests with unknown outcomes are kept, and are not copied; resend or drop them with 'onward outcomes'"
+            )
         }
         guard try source.catalog.countEvents().setAside == 0 else {
             throw .invalidState("events are set aside; retry or drop them with 'onward events'")
@@ -140,7 +140,7 @@ package struct StoreCopy {
         } catch {
             _ = try? target.area.remove(blobName)
             throw error == .preconditionFailed
-                ? .invalidState("another file of this name exists where it is copied to") : error
+                ? .invalidState("the destination has another file with this name") : error
         }
         report.files += 1
         report.bytes += attributes.size
@@ -153,7 +153,7 @@ package struct StoreCopy {
         do throws(StoreError) {
             let present = try target.area.openPublished(name).file.attributes
             guard present.size == attributes.size, present.publicationTime == attributes.publicationTime else {
-                throw .invalidState("another file of this name exists where it is copied to")
+                throw .invalidState("the destination has another file with this name")
             }
             return present
         } catch {

@@ -75,6 +75,7 @@ extension UploadLease {
             }
             if let response { return response }
         }
+        // Other programs or servers changed the file during all attempts.
         return try refuse(publication, because: .noFreeName)
     }
 

@@ -61,7 +61,7 @@ struct HandlerContentTests {
         #expect(refused.status == 413 && text(refused).contains("content-too-large"))
     }
 
-    @Test("An upload has a digest and a key of its own, which is not its ID")
+    @Test("Each upload has its digest, and an idempotency key of 32 characters that no other upload has")
     func digest() async throws {
         let bytes = Array("content".utf8)
         let keys = Monitor<Set<String>>([])
@@ -80,7 +80,7 @@ struct HandlerContentTests {
         #expect(keys.withLock { $0.count == 4 && $0.allSatisfy { $0.utf8.count == 32 } })
     }
 
-    @Test("A handler receives the content of two requests, and the Location of a response is a target")
+    @Test("A handler receives the content of two requests, and a request can be sent to the Location of a response")
     func resumed() async throws {
         let response = try await send([]) { upload in
             Response(status: 200, content: try await upload.content(atMost: 10))

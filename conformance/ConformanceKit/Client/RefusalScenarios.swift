@@ -100,7 +100,7 @@ enum RefusalScenarios {
                     reaction.ending = .answer(.init(status: 422, fields: [complete]))
                 },
                 verify: { record in
-                    try record.expectFailure("the target refused")
+                    try record.expectFailure("the target rejected the content")
                     try record.expect(
                         record.transferred < record.size, "less than the complete content", "all \(record.size) bytes")
                 }),
@@ -140,7 +140,7 @@ enum RefusalScenarios {
     }
 
     @Sendable private static func verifyFinal(_ record: ScenarioRecord) throws {
-        try record.expectFailure("the target refused")
+        try record.expectFailure("the target rejected the content")
         let answered = record.requests.first { ($0.status ?? 0) >= 400 && $0.hasContent }
         guard let answered else { throw Unmet("content up to offset 50000", seen: "none") }
         try record.expectNone(record.after(answered, .append, .creation, .plain), "no content after the final response")

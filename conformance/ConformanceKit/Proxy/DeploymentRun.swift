@@ -101,7 +101,7 @@ package final class DeploymentRun {
             behavior.passesOrigin = false
         }
         let response = try t.exchange(t.retrieval(upload), with: upload)
-        guard response.isSuccessful else { return (.bad, "\(upload.location) answers \(response.status)") }
+        guard response.isSuccessful else { return (.bad, "\(upload.location) responds with \(response.status)") }
         return behavior.passesOrigin == false
             ? (.poor, "has a different origin: \(upload.location)") : (.good, "has the same origin: \(upload.location)")
     }
@@ -245,7 +245,7 @@ package final class DeploymentRun {
             behavior.earlyAnswer = response.isRefusal ? .passed(milliseconds: time) : .lost("\(response.status)")
             return response.isRefusal
                 ? (.good, "\(response.status) arrives after \(time) ms")
-                : (.poor, "a refusal arrived as \(response.summary)")
+                : (.poor, "an error response arrived as \(response.summary)")
         }
         // Proxies that are written in Go forward the response as soon as they have read more of the body.
         try connection.send(t.bytes(Self.partSize), stoppingAtResponse: true)
@@ -257,7 +257,7 @@ package final class DeploymentRun {
             }
         }
         behavior.earlyAnswer = .late
-        return (.poor, "a refusal does not arrive before the end of the body")
+        return (.poor, "an error response does not arrive before the end of the body")
     }
 
     private func ranges(_ t: CaseContext) throws -> ProxyRun.Answer {

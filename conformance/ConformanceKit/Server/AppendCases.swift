@@ -227,7 +227,7 @@ enum AppendCases {
         },
         Case(
             "4.4/no-media-type", .must, "draft -01 to -03",
-            "Up to version 5 an append may have any media type, or none.",
+            "Up to interop version 5 an append may have any media type, or none.",
             covers: "VER-08", needs: ["4.4/append"], ranks: 3...5
         ) { t in
             for type in [nil, "application/offset+octet-stream", "text/plain"] {

@@ -101,8 +101,8 @@ struct LocalTree {
         } catch {
             switch error {
             case .noSuchFile: return nil
-            // Another file has got the name.
-            case .notDirectory, .tooManySymbolicLinks: return .omitted(path, "a symbolic link is not followed")
+            case .notDirectory, .tooManySymbolicLinks:
+                return .omitted(path, "the directory was replaced by another file")
             default: return .problem(path, .unreadable("The directory cannot be opened: \(error)."))
             }
         }
