@@ -119,6 +119,11 @@ let package = Package(
         // What several targets of tests use.
         .target(
             name: "TestSupport", dependencies: ["SystemCalls"], path: "Tests/TestSupport", swiftSettings: strict),
+        // Not a part of TestSupport, because programs without the testing library use that.
+        .target(
+            name: "HTTPTestSupport",
+            dependencies: ["ConformanceKit", "HTTPSemantics", "Digests", "SystemCalls", "TestSupport"],
+            path: "Tests/HTTPTestSupport", swiftSettings: strict),
         .testTarget(
             name: "StructuredFieldsTests", dependencies: ["StructuredFields", "TestSupport"], swiftSettings: strict),
         .testTarget(
@@ -162,13 +167,14 @@ let package = Package(
             name: "TransferServerTests",
             dependencies: [
                 "TransferServer", "UploadStorage", "ResumableUpload", "FramingDifferential", "HTTPSemantics", "Digests",
-                "BrowserAssets", "SystemCalls", "ConformanceKit", "TestSupport",
+                "BrowserAssets", "SystemCalls", "ConformanceKit", "HTTPTestSupport", "TestSupport",
             ],
             swiftSettings: strict),
         .testTarget(
             name: "ObjectStorageTests",
             dependencies: [
-                "ObjectStorage", "HTTPTransport", "HTTPSemantics", "Digests", "SystemCalls", "TestSupport",
+                "ObjectStorage", "HTTPTransport", "HTTPSemantics", "Digests", "SystemCalls", "HTTPTestSupport",
+                "TestSupport",
             ],
             exclude: ["seaweedfs.txt"],
             swiftSettings: strict),
@@ -201,7 +207,7 @@ let package = Package(
             name: "ConformanceKitTests",
             dependencies: [
                 "ConformanceKit", "onward-conformance", "onward", "HTTPSemantics", "StructuredFields", "SystemCalls",
-                "TLS", "TestSupport",
+                "TLS", "HTTPTestSupport", "TestSupport",
             ],
             path: "conformance/Tests/ConformanceKitTests", swiftSettings: strict),
         // Compiled in the Swift 5 mode, like much code for Apple's platforms. There the requirement of
@@ -214,7 +220,7 @@ let package = Package(
             dependencies: [
                 "onward", "TransferRecipes", "ResumableURLSession", "ResumableTransfer", "Gateway", "HTTPTransport",
                 "TransferServer", "UploadStorage", "ResumableUpload", "HTTPSemantics", "SystemCalls", "Digests", "TLS",
-                "ConformanceKit", "TestSupport",
+                "ConformanceKit", "HTTPTestSupport", "TestSupport",
             ],
             exclude: ["Server/Compatibility/version-0.1.0.tar.gz"],
             swiftSettings: strict),

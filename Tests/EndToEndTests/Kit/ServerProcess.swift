@@ -9,7 +9,7 @@ import Testing
 ///
 /// With `ONWARD_STORE=cluster` it has a ``SharedStorage`` instead, and with `ONWARD_NODES` it is several servers behind a
 /// proxy that passes each connection on to the next one.
-final class ServerProcess {
+final class ServerProcess: TestedServer {
     /// Contains the data directory and the other files of a test.
     let directory: TemporaryDirectory
     private(set) var options: [String]
@@ -33,6 +33,8 @@ final class ServerProcess {
         if shared != nil { Issue.record("a test without a data directory looks into it") }
         return directory.path + "/data"
     }
+    /// The data directory; only without a shared storage.
+    var data: DataDirectory { DataDirectory(root) }
     /// The default value of `Host`.
     var authority: String { "127.0.0.1:\(port)" }
     /// The standard error of the current process.
@@ -187,7 +189,7 @@ final class ServerProcess {
     }
 
     /// Sends one request on a new connection, like ``repeating(_:within:_:)``.
-    func exchange(_ request: Request, within limit: Duration = .seconds(60)) throws -> Response {
+    func exchange(_ request: Request, within limit: Duration) throws -> Response {
         try repeating(request.method, within: limit) { try connect().exchange(request, within: limit) }
     }
 

@@ -7,7 +7,7 @@ enum SharedStorageExceptions {
     private static let reasons: [String: [String]] = [
         "changes, limits or checks a data directory": [
             "AccessLogTests.causes", "AllowanceTests.removedByHand", "BackupTests", "CheckTests", "DataDirectoryTests",
-            "HealthTests.unready", "LostStateTests", "NameTests.symbolicLinks", "OtherReaderTests",
+            "HealthTests.unready", "LostStateTests", "OtherReaderTests",
             "ReplacementTests.shrinking", "ServeTests.directoryTaken", "ServeTests.layout", "StartSizeTests",
             "StoredFormsTests",
         ],

@@ -1,4 +1,5 @@
-import HTTPSemantics
+import ConformanceKit
+import HTTPTestSupport
 import ResumableUpload
 import SystemCalls
 import TestSupport
@@ -10,132 +11,115 @@ import UploadStorage
 /// Tests the service in this process without a socket, and over a socket.
 @Suite("The service", .timeLimit(.minutes(15)))
 struct ServiceTests {
-    private static let draft: Fields = ["Upload-Draft-Interop-Version": "8"]
-
-    private func append(at offset: Int, complete: Bool) -> Fields {
-        Self.draft + [
-            "Content-Type": "application/partial-upload", "Upload-Offset": "\(offset)",
-            "Upload-Complete": complete ? "?1" : "?0",
-        ]
-    }
-
-    /// Creates an upload of a file and returns its location.
-    private func create(_ service: any TestedService, _ name: String, _ content: [UInt8]) throws -> String {
-        let response = try service.exchange(
-            .put, "/files/\(name)", Self.draft + ["Upload-Complete": "?0"], content)
-        #expect(response.status == 201)
-        #expect(response.fields["Upload-Complete"] == "?0")
-        return try #require(response.fields["Location"])
-    }
-
     @Test("An upload in parts becomes a file", arguments: Transport.allCases)
     func upload(_ transport: Transport) throws {
         let service = try transport.start()
-        let location = try create(service, "f", [1, 2])
-        let state = try service.exchange(.head, location, Self.draft)
-        #expect(state.status == 204 && state.fields["Upload-Offset"] == "2")
-        #expect(try service.exchange(.get, "/files/f").status == 404)
-        let part = try service.exchange(.patch, location, append(at: 2, complete: false), [3])
-        #expect(part.status == 204 && part.fields["Upload-Offset"] == "3")
-        let last = try service.exchange(.patch, location, append(at: 3, complete: true), [4])
-        #expect(last.status == 201 && last.fields["Upload-Complete"] == "?1")
-        #expect(last.fields["Location"] == "/files/f")
-        let file = try service.exchange(.get, "/files/f")
+        let location = try service.begin(.v8, "/files/f", [1, 2])
+        let state = try service.retrieve(location)
+        #expect(state.status == 204 && state.offset == 2)
+        #expect(try service.download("f").status == 404)
+        let part = try service.exchange(.append(.v8, location, at: 2, complete: false, .bytes([3])))
+        #expect(part.status == 204 && part.offset == 3)
+        let last = try service.exchange(.append(.v8, location, at: 3, complete: true, .bytes([4])))
+        #expect(last.status == 201 && last.complete == true)
+        #expect(last.location == "/files/f")
+        let file = try service.download("f")
         #expect(file.status == 200 && file.content == [1, 2, 3, 4])
-        let range = try service.exchange(.get, "/files/f", ["Range": "bytes=1-2"])
+        let range = try service.download("f", [("Range", "bytes=1-2")])
         #expect(range.status == 206 && range.content == [2, 3])
-        #expect(range.fields["Content-Range"] == "bytes 1-2/4")
+        #expect(range.value("Content-Range") == "bytes 1-2/4")
     }
 
     @Test("Content arrives in pieces of any size", arguments: Transport.allCases)
     func pieces(_ transport: Transport) throws {
         let service = try transport.start()
         let pieces: [[UInt8]] = [[1], [2, 3], [UInt8](repeating: 4, count: 100_000), [5]]
-        let response = try service.exchange(.put, "/files/f", Self.draft + ["Upload-Complete": "?1"], pieces)
-        #expect(response?.status == 201)
-        #expect(try service.exchange(.get, "/files/f").content == pieces.flatMap { $0 })
+        let response = try service.exchange(.creation(.v8, "PUT", "/files/f", complete: true, .chunks(pieces)))
+        #expect(response.status == 201)
+        #expect(try service.download("f").content == pieces.flatMap { $0 })
     }
 
     @Test("An append at another offset is refused with 409 and the current offset", arguments: Transport.allCases)
     func otherOffset(_ transport: Transport) throws {
         let service = try transport.start()
-        let location = try create(service, "f", [1, 2])
-        let response = try service.exchange(.patch, location, append(at: 1, complete: true), [9])
+        let location = try service.begin(.v8, "/files/f", [1, 2])
+        let response = try service.exchange(.append(.v8, location, at: 1, complete: true, .bytes([9])))
         #expect(response.status == 409)
-        #expect(response.fields["Upload-Offset"] == "2" && response.fields["Upload-Complete"] == "?0")
-        #expect(response.fields["Content-Type"] == "application/problem+json")
-        #expect(try service.exchange(.head, location, Self.draft).fields["Upload-Offset"] == "2")
+        #expect(response.offset == 2 && response.complete == false)
+        #expect(response.problem != nil)
+        #expect(try service.retrieve(location).offset == 2)
     }
 
     @Test("A canceled upload no longer exists", arguments: Transport.allCases)
     func canceled(_ transport: Transport) throws {
         let service = try transport.start()
-        let location = try create(service, "f", [1, 2])
-        #expect(try service.exchange(.delete, location, Self.draft).status == 204)
-        #expect([404, 410].contains(try service.exchange(.head, location, Self.draft).status))
-        #expect([404, 410].contains(try service.exchange(.patch, location, append(at: 2, complete: true), []).status))
+        let location = try service.begin(.v8, "/files/f", [1, 2])
+        #expect(try service.exchange(.cancellation(.v8, location)).status == 204)
+        #expect([404, 410].contains(try service.retrieve(location).status))
+        let append = Request.append(.v8, location, at: 2, complete: true, .bytes([]))
+        #expect([404, 410].contains(try service.exchange(append).status))
     }
 
     @Test("Content beyond the limits is refused with 413", arguments: Transport.allCases)
     func limits(_ transport: Transport) throws {
-        let service = try transport.start(UploadLimits(maxSize: 10, maxAge: 604_800))
+        let service = try transport.start(.with { $0.server.limits.maxSize = 10 })
         let response = try service.exchange(
-            .put, "/files/f", Self.draft + ["Upload-Complete": "?1"], [UInt8](repeating: 0, count: 11))
+            .creation(.v8, "PUT", "/files/f", complete: true, .bytes([UInt8](repeating: 0, count: 11))))
         #expect(response.status == 413)
-        #expect(response.fields["Upload-Limit"]?.contains("max-size=10") == true)
+        #expect(response.limits?["max-size"] == 10)
     }
 
     @Test(
-        "Each resource answers its methods and refuses all others", arguments: Transport.allCases,
-        [
-            (HTTPSemantics.Method.get, "/healthz", 200), (.head, "/readyz", 200), (.post, "/healthz", 405),
-            (.get, "/nothing", 404), (.get, "/files/..", 400), (.options, "*", 204), (.get, "*", 400),
-            (.head, "/uploads/none", 404), (.patch, "/files/f", 405), (.options, "/files/f", 204),
-        ])
-    func places(_ transport: Transport, _ place: (method: HTTPSemantics.Method, target: String, status: Int)) throws {
-        let response = try transport.start().exchange(place.method, place.target)
-        #expect(response.status == place.status)
+        "Each resource answers its methods and refuses all others", arguments: Transport.allCases)
+    func places(_ transport: Transport) throws {
+        let service = try transport.start()
+        for (method, target, status) in [
+            ("GET", "/healthz", 200), ("HEAD", "/readyz", 200), ("POST", "/healthz", 405), ("GET", "/nothing", 404),
+            ("GET", "/files/..", 400), ("OPTIONS", "*", 204), ("GET", "*", 400), ("HEAD", "/uploads/none", 404),
+            ("PATCH", "/files/f", 405), ("OPTIONS", "/files/f", 204),
+        ] {
+            #expect(try service.exchange(Request(method, target)).status == status, "\(method) \(target)")
+        }
     }
 
     @Test("In process, the first interim response announces the upload, and later interim responses report offsets")
     func interimResponses() throws {
-        let service = try InProcessService(UploadLimits(maxAge: 604_800))
-        let running = try service.begin(.put, "/files/f", Self.draft + ["Upload-Complete": "?1"], .length(40_000_000))
+        let service = try InProcessService()
+        let running = service.begin(.creation(.v8, "PUT", "/files/f", complete: true, .declared(40_000_000)))
         let announcement = try #require(running.interimResponses.first)
-        #expect(announcement.hasPrefix("HTTP/1.1 104 ") && announcement.contains("Location: /uploads/"))
+        #expect(announcement.status == 104 && announcement.location?.hasPrefix("/uploads/") == true)
         running.receive([UInt8](repeating: 7, count: 9_000_000))
         // Bytes become durable on another thread, and the next piece of content reports them.
-        let report: String? = pollUntil(within: .seconds(60)) {
+        let report: InterimResponse? = pollUntil(within: .seconds(60)) {
             running.receive([7])
             return running.interimResponses.dropFirst().first
         }
-        let offset = try #require(report?.firstMatch(of: /Upload-Offset: (\d+)/)?.1)
-        #expect((1...10_000_000).contains(Int(offset) ?? 0))
+        #expect((1...10_000_000).contains(report?.offset ?? 0))
         running.interrupt()
     }
 
     @Test("In process, an interrupted append keeps the bytes that have arrived")
     func interrupted() throws {
-        let service = try InProcessService(UploadLimits(maxAge: 604_800))
-        let location = try create(service, "f", [1, 2])
-        let running = try service.begin(.patch, location, append(at: 2, complete: true), .length(10))
+        let service = try InProcessService()
+        let location = try service.begin(.v8, "/files/f", [1, 2])
+        let running = service.begin(.append(.v8, location, at: 2, complete: true, .declared(10)))
         running.receive([3, 4])
         running.interrupt()
-        let state = try service.exchange(.head, location, Self.draft)
-        #expect(state.fields["Upload-Offset"] == "4" && state.fields["Upload-Complete"] == "?0")
-        #expect(try service.exchange(.get, "/files/f").status == 404)
+        let state = try service.retrieve(location)
+        #expect(state.offset == 4 && state.complete == false)
+        #expect(try service.download("f").status == 404)
     }
 
     @Test(
         "In process, a request without content gets the durable offset if the synchronization of earlier bytes fails",
-        arguments: [HTTPSemantics.Method.head, .patch])
-    func failedSynchronization(_ method: HTTPSemantics.Method) throws {
+        arguments: ["HEAD", "PATCH"])
+    func failedSynchronization(_ method: String) throws {
         let plan = FaultPlan()
         let store = try UploadStore(
             catalog: MemoryCatalog(plan: plan), area: MemoryBlobArea(plan: plan),
             configuration: StoreConfiguration(minFree: 0))
-        let service = try InProcessService(UploadLimits(maxAge: 604_800), store: store)
-        let location = try create(service, "f", [1, 2])
+        let service = try InProcessService(store: store)
+        let location = try service.begin(.v8, "/files/f", [1, 2])
         let id = try #require(UploadID(parsing: location.dropFirst("/uploads/".count)))
         guard case .lease(let earlier) = try store.takeOver(id, principal: "anonymous", waitForProcessing: .zero) else {
             Issue.record("the upload could not be taken over")
@@ -153,10 +137,9 @@ struct ServiceTests {
         earlier.startAcknowledging()
         let hasStarted: Bool? = pollUntil(within: .seconds(60)) { isRunning.withLock { $0 } ? true : nil }
         #expect(hasStarted == true)
-        let (fields, content): (Fields, [UInt8]?) =
-            method == .head ? (Self.draft, nil) : (append(at: 2, complete: false), [])
-        let response = try service.exchange(method, location, fields, content)
-        #expect(response.status == 204 && response.fields["Upload-Offset"] == "2", "\(response)")
+        let response = try service.exchange(
+            method == "HEAD" ? .retrieval(.v8, location) : .append(.v8, location, at: 2, complete: false, .bytes([])))
+        #expect(response.status == 204 && response.offset == 2, "\(response)")
     }
 
     @Test("A connection entry records the reason of the first close, and ignores later ones")

@@ -108,7 +108,7 @@ struct SlowAttackTests {
         #expect(attack.ending == nil, "the attack lasted until the end: \(attack.errorOutput.suffix(500))")
         try lasting.expect(0)
         #expect(try lasting.objects().allSatisfy { $0.name != "interrupted" })
-        let isSame = server.fileContent("lasting") == content
+        let isSame = server.published("lasting") == content
         #expect(isSame)
     }
 

@@ -94,7 +94,7 @@ struct FloodTests {
             }
             try connection.sendLastChunk()
             #expect(try connection.readResponse(within: .seconds(60)).status == 201)
-            #expect(server.fileContent("f") == content)
+            #expect(server.published("f") == content)
             #expect(try use(server).resident < before.resident + (16 << 10))
         }
     }

@@ -48,7 +48,7 @@ struct SlowClientTests {
                 try transfer(server, "f\(round)")
             }
             #expect(try lasting.readResponse().status == 201)
-            let isSame = server.fileContent("lasting") == content
+            let isSame = server.published("lasting") == content
             #expect(isSame)
             #expect(slow.opened > 40)
             try awaitWarning(server, "; 127.0.0.1 has the most connections, ")
@@ -180,7 +180,7 @@ struct SlowClientTests {
             let last = try visitor.exchange(
                 .append(.v8, slow.location, at: Int(offset), complete: true, .bytes(remaining)))
             #expect(last.status == 201)
-            let isSame = server.fileContent("slow") == Payload.bytes(500_000)
+            let isSame = server.published("slow") == Payload.bytes(500_000)
             #expect(isSame)
             // The faster connection is kept.
             try fast.connection.send(Payload.bytes(500_000)[400_000...])

@@ -32,11 +32,3 @@ final class TokenFixture {
         try server.reload()
     }
 }
-
-extension Request {
-    /// The request with a token.
-    func with(token: String?) -> Request {
-        guard let token else { return self }
-        return with("Authorization", "Bearer " + token)
-    }
-}

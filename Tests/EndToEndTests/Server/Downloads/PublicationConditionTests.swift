@@ -22,7 +22,7 @@ struct PublicationConditionTests {
                 let response = try connection.readResponse()
                 #expect(response.status == 412, "\(name)")
                 #expect(response.problem?.code == "precondition-failed")
-                #expect(server.fileContent(name) == [2, 2])
+                #expect(server.published(name) == [2, 2])
             }
         }
     }
@@ -43,7 +43,7 @@ struct PublicationConditionTests {
                 let response = try server.exchange(.append(.v8, location, at: 3, complete: true, .bytes([8, 9, 10])))
                 #expect(response.status == 412, "\(name)")
                 #expect(response.complete == true)
-                #expect(server.fileContent(name) == [2, 2])
+                #expect(server.published(name) == [2, 2])
                 let state = try server.exchange(.retrieval(.v8, location))
                 #expect(state.complete == true)
                 let again = try server.exchange(.append(.v8, location, at: 6, complete: true, .bytes([])))
@@ -78,7 +78,7 @@ struct PublicationConditionTests {
                 #expect(statuses.filter { $0 == 201 }.count == 1, "\(statuses)")
                 #expect(statuses.filter { $0 == 412 }.count == 11, "\(statuses)")
                 let winner = try #require(statuses.firstIndex(of: 201))
-                #expect(server.fileContent(name) == Payload.bytes(999, seed: UInt64(winner)) + [0xFF])
+                #expect(server.published(name) == Payload.bytes(999, seed: UInt64(winner)) + [0xFF])
             }
         }
     }
@@ -93,7 +93,7 @@ struct PublicationConditionTests {
                 #expect(statuses.filter { $0 == 204 }.count == 1, "\(statuses)")
                 #expect(statuses.filter { $0 == 412 }.count == 11, "\(statuses)")
                 let winner = try #require(statuses.firstIndex(of: 204))
-                #expect(server.fileContent("f.bin") == Payload.bytes(999, seed: UInt64(winner)) + [0xFF])
+                #expect(server.published("f.bin") == Payload.bytes(999, seed: UInt64(winner)) + [0xFF])
             }
         }
     }

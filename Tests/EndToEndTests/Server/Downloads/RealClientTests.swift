@@ -92,7 +92,7 @@ struct RealClientTests {
             let arguments = [Self.scripts + "/transfer.py", "put", source, proxy.url + "/files/f.bin"]
             let process = try ChildProcess("/usr/bin/python3", arguments, environment: ["HOME": server.directory.path])
             #expect(try process.awaitEnding(within: .seconds(120)) == .exited(0), "\(process.errorOutput.suffix(2000))")
-            #expect(areEqual(server.fileContent("f.bin") ?? [], Self.content))
+            #expect(areEqual(server.published("f.bin") ?? [], Self.content))
             #expect(proxy.cuts >= 2)
         }
     }
@@ -141,7 +141,7 @@ struct RealClientTests {
             let names = server.publishedNames()
             #expect(names.count == 9)
             for name in names {
-                #expect(areEqual(server.fileContent(name) ?? [], name == "empty.txt" ? [] : Self.content), "\(name)")
+                #expect(areEqual(server.published(name) ?? [], name == "empty.txt" ? [] : Self.content), "\(name)")
             }
             #expect(names.contains("größe.png") && names.contains("empty.txt"))
         }

@@ -40,7 +40,7 @@ struct ReplacementTests {
             try expectNewTag(fourth)
             // A user writes into the file, and restores its modification time.
             let fifth = Payload.bytes(1000, seed: 5)
-            try server.writeSparse(fifth, at: 0, of: "f.bin")
+            try server.data.writeSparse(fifth, at: 0, of: "f.bin")
             try server.setModified("f.bin", to: 1_700_000_000)
             try expectNewTag(fifth)
         }

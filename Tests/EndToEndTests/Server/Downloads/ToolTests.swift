@@ -30,9 +30,9 @@ struct ToolTests {
             try Data(Self.content).write(to: URL(filePath: source))
             // curl adds the file's name to the URL of a collection.
             #expect(try Tool.curl.run(["-f", "-T", source, server.url("/files/up/")]) == .exited(0))
-            #expect(areEqual(server.fileContent("up/source.bin") ?? [], Self.content))
+            #expect(areEqual(server.published("up/source.bin") ?? [], Self.content))
             #expect(try Tool.curl.run(["-f", "-T", source, server.url("/files/f.bin")]) == .exited(0))
-            #expect(areEqual(server.fileContent("f.bin") ?? [], Self.content))
+            #expect(areEqual(server.published("f.bin") ?? [], Self.content))
 
             for (range, expected) in [
                 ("0-9", 0..<10), ("1000000-1000999", 1_000_000..<1_001_000),
@@ -73,7 +73,7 @@ struct ToolTests {
             try Data("0123456789".utf8).write(to: URL(filePath: source))
             #expect(try Tool.curl.run(["-f", "-T", source, server.url("/files/f.bin")]) == .exited(0))
             #expect(try Tool.curl.run(["-f", "-C", "5", "-T", source, server.url("/files/f.bin")]) == .exited(22))
-            #expect(server.fileContent("f.bin") == Array("0123456789".utf8))
+            #expect(server.published("f.bin") == Array("0123456789".utf8))
         }
     }
 
@@ -134,7 +134,7 @@ struct ToolTests {
                 "Content-Type: application/partial-upload",
             ]
             #expect(try Tool.curl.run(append + fields + [server.url(upload)]) == .exited(0))
-            #expect(areEqual(server.fileContent("f.bin") ?? [], Self.content))
+            #expect(areEqual(server.published("f.bin") ?? [], Self.content))
         }
     }
 

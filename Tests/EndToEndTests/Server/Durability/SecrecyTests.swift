@@ -178,4 +178,19 @@ struct SecrecyTests {
             #expect(try post("name") == 431)
         }
     }
+
+    @Test("SEC-15: the log does not contain the complete name of an upload")
+    func uploadName() throws {
+        try withServer("--log-level", "debug") { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            _ = try server.retrieve(location)
+            _ = try server.exchange(.append(.v8, location, at: 9, complete: true, .bytes([1])))
+            _ = try server.exchange(.append(.v8, location + "/x", at: 9, complete: true, .bytes([1])))
+            _ = try server.exchange(.get("/files/f?from=" + location))
+            _ = try server.exchange(.cancellation(.v8, location))
+            #expect(try server.stop() == .exited(0))
+            let name = try #require(location.split(separator: "/").last)
+            #expect(!server.log.contains(name))
+        }
+    }
 }

@@ -217,7 +217,7 @@ struct AccessLogTests {
             let line = try lines(server, 1, containing: "PUT /files/f.bin - ")[0]
             #expect(line.contains("in=400"))
             #expect(line.hasSuffix("peer=127.0.0.1 reason=client interrupted"))
-            #expect(server.fileContent("f.bin") == nil)
+            #expect(server.published("f.bin") == nil)
         }
     }
 

@@ -107,7 +107,7 @@ struct CrossOriginWireTests {
                 #expect(!asked.fields.contains("Access-Control-Allow-Origin"))
                 #expect(!asked.fields.contains("Access-Control-Allow-Methods"))
             }
-            #expect(server.fileContent("f.bin") == [1, 2, 3])
+            #expect(server.published("f.bin") == [1, 2, 3])
             let own = try server.exchange(
                 Request("PUT", "/files/f.bin", [("Origin", "http://\(server.authority)")], .bytes([4])))
             #expect(own.status == 204)

@@ -31,7 +31,7 @@ struct DataDirectoryTests {
 
         try withServer { server in
             try server.publish(Payload.bytes(100), as: "dir/my file.txt".addingEscapes)
-            #expect(server.fileContent("dir/my file.txt") == Payload.bytes(100))
+            #expect(server.published("dir/my file.txt") == Payload.bytes(100))
             let mode = try #require(permissions(server.path(of: "dir/my file.txt")))
             #expect(mode & 0o400 != 0 && mode & 0o133 == 0, "the owner can read the file, and no user can execute it")
         }

@@ -71,7 +71,7 @@ struct ListenerTests {
             let remaining = Array(content[Int(offset)...])
             let response = try next.exchange(.append(.v8, location, at: Int(offset), complete: true, .bytes(remaining)))
             #expect(response.status == 201)
-            #expect(areEqual(server.fileContent("file.bin") ?? [], content))
+            #expect(areEqual(server.published("file.bin") ?? [], content))
         }
     }
 

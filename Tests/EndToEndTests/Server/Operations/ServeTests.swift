@@ -35,6 +35,49 @@ struct ServeTests {
         #expect(!FileManager.default.fileExists(atPath: directory.path + "/data"))
     }
 
+    @Test("anonymous access: without --allow-anonymous the server refuses to listen on a public address")
+    func beyondLoopback() throws {
+        let directory = try TemporaryDirectory()
+        let process = try ServerProcess.run(["--root", directory.path + "/data", "--listen", "0.0.0.0:0"])
+        #expect(try process.awaitEnding() == .exited(64))
+        #expect(process.errorOutput.contains("--allow-anonymous"))
+    }
+
+    @Test("If --cache-control has public or s-maxage without --public-read, serve ends with 64 and names --public-read")
+    func sharing() throws {
+        let directory = try TemporaryDirectory()
+        try TokenFixture.write("anna token-of-anna-0123456789", to: directory.path + "/tokens")
+        for value in ["public, max-age=60", "s-maxage=60"] {
+            let arguments = [
+                "serve", "--root", directory.path + "/data", "--token-file", directory.path + "/tokens",
+                "--cache-control", value,
+            ]
+            try OnwardRun(arguments).expect(64, "--cache-control", "--public-read")
+        }
+    }
+
+    @Test("the options for files and for the protocol apply to responses")
+    func effects() throws {
+        let options = [
+            "--inline", "--reject-form-data", "--cors-origin", "*", "--cache-control", "Max-Age=60",
+            "--announce-without-version", "--require-length", "--min-size", "2",
+        ]
+        try withServer(options: options) { server in
+            #expect(try server.publish([1], as: "f.html").status == 201)
+            let file = try server.download("f.html")
+            #expect(!file.fields.contains("Content-Disposition"))
+            #expect(file.value("Cross-Origin-Resource-Policy") == "cross-origin")
+            #expect(file.value("Cache-Control") == "max-age=60")
+            let form = Request("PUT", "/files/f", [("Content-Type", "multipart/form-data; boundary=x")], .bytes([1]))
+            #expect(try server.exchange(form).status == 415)
+            let chunked = Request.creation(.v8, complete: true, .chunks([[1]]))
+            #expect(try server.exchange(chunked).status == 411)
+            let creation = try server.exchange(.creation(nil, complete: true, .bytes([1, 2])))
+            #expect(creation.status == 201)
+            #expect(creation.interim.first?.limits?["min-size"] == 2)
+        }
+    }
+
     @Test("every option has an environment variable; the command line has precedence")
     func environment() throws {
         try withServer("--max-append-size", "7", environment: ["ONWARD_MAX_SIZE": "2K", "ONWARD_MAX_APPEND_SIZE": "9"])

@@ -39,7 +39,7 @@ struct StoppingTests {
             let silent = try server.connect()
             try stop(server, signal)
             withExtendedLifetime((idle, silent)) {}
-            #expect(server.fileContent("file.bin") == nil)
+            #expect(server.published("file.bin") == nil)
 
             try server.restart()
             let state = try server.exchange(.retrieval(.v8, location))
@@ -49,7 +49,7 @@ struct StoppingTests {
             let response = try server.exchange(.append(.v8, location, at: 1_500_000, complete: true, .bytes(remaining)))
             #expect(response.status == 201)
             #expect(response.complete == true)
-            #expect(areEqual(server.fileContent("file.bin") ?? [], Self.content))
+            #expect(areEqual(server.published("file.bin") ?? [], Self.content))
         }
     }
 
@@ -91,7 +91,7 @@ struct StoppingTests {
             #expect(
                 try server.exchange(.append(.v8, location, at: offset, complete: true, .bytes(remaining))).complete
                     == true)
-            #expect(areEqual(server.fileContent("file.bin") ?? [], Self.content))
+            #expect(areEqual(server.published("file.bin") ?? [], Self.content))
             #expect(try server.download("plain.bin").status == 404)
             #expect(server.unfinished.isEmpty, "bytes without an upload are left")
         }

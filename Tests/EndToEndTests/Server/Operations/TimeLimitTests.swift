@@ -106,7 +106,7 @@ struct TimeLimitTests {
             let remaining = Array(content[400...])
             let response = try server.exchange(.append(.v8, upload, at: 400, complete: true, .bytes(remaining)))
             #expect(response.status == 201)
-            #expect(server.fileContent("file.bin") == content)
+            #expect(server.published("file.bin") == content)
         }
     }
 
@@ -189,7 +189,7 @@ struct TimeLimitTests {
             #expect(offset > 0 && offset <= Int64(slowly))
             try fast.send(content[quickly...])
             #expect(try fast.readResponse().status == 201)
-            let stored = server.fileContent("fast")
+            let stored = server.published("fast")
             #expect(stored == content)
         }
     }

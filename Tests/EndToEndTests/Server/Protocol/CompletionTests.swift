@@ -42,22 +42,6 @@ struct CompletionTests {
         }
     }
 
-    @Test(
-        "VER-17 PRB-04: versions 6 and 7 refuse appends to a completed upload with the problem type completed-upload",
-        arguments: [
-            (Interop.v6, 0, 0), (.v6, 0, 1), (.v6, 5, 1), (.v7, 0, 0), (.v7, 0, 1), (.v7, 5, 0), (.v7, 5, 1),
-        ])
-    func completedUpload(version: Interop, offset: Int, count: Int) throws {
-        try withServer { server in
-            let (location, _) = try completed(server)
-            let response = try server.exchange(
-                .append(version, location, at: offset, complete: true, .bytes(Payload.bytes(count))))
-            #expect(response.status == 400)
-            #expect(response.problem?.type == "https://iana.org/assignments/http-problem-types#completed-upload")
-            #expect(response.complete == false)
-        }
-    }
-
     @Test("CMP-03: if the file cannot be published, the completing append gets an error with ?1")
     func targetRefuses() throws {
         try withServer { server in

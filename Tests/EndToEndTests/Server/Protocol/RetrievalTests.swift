@@ -27,19 +27,6 @@ struct RetrievalTests {
         }
     }
 
-    @Test("OFF-13 CAN-04 RED-01: no request on an upload is redirected")
-    func noRedirection() throws {
-        try withServer { server in
-            let location = try server.begin()
-            for target in [location, location + "/", location + "?x=y", "/uploads", "/uploads/"] {
-                for method in ["HEAD", "GET", "DELETE"] {
-                    let response = try server.exchange(Request(method, target, Request.versionField(.v5)))
-                    #expect(!(300..<400).contains(response.status), "\(method) \(target)")
-                }
-            }
-        }
-    }
-
     @Test("OFF-15: an upload whose bytes are missing is gone; its offset never decreases")
     func bytesLost() throws {
         try withServer { server in

@@ -1,0 +1,49 @@
+import CommandLineInterface
+import Testing
+
+@testable import onward
+
+/// The settings of `serve`. TransferServerTests tests their effects on the protocol without the program.
+@Suite("Options of serve")
+struct ServeOptionTests {
+    private static func settings(
+        _ options: [CommandArgument], _ environment: [String: String] = [:]
+    ) throws -> ServeSettings {
+        var settings = ServeSettings()
+        try OptionParser(options: ServeSettings.options).parse(options, environment: environment, into: &settings)
+        return settings
+    }
+
+    @Test("each option for responses sets its setting, which has another value without the option")
+    func effects() throws {
+        let cases: [(options: [CommandArgument], isSet: (ServeSettings) -> Bool)] = [
+            (["--max-size", "1K"], { $0.server.limits.maxSize == 1000 }),
+            (["--min-size", "1000"], { $0.server.limits.minSize == 1000 }),
+            (["--max-append-size", "2M"], { $0.server.limits.maxAppendSize == 2_000_000 }),
+            (["--min-append-size", "5"], { $0.server.limits.minAppendSize == 5 }),
+            (["--announce-without-version"], { $0.server.announcesWithoutVersion }),
+            (["--require-length"], { $0.server.requiresLength }),
+            (["--reject-form-data"], { $0.rejectsFormData }),
+            (["--inline"], { $0.showsActiveTypes }),
+            (["--no-page"], { !$0.server.servesPage }),
+            (["--allow-anonymous"], { $0.server.allowsAnonymous }),
+            (["--public-read"], { $0.allowsPublicReading }),
+            (["--interim", "off"], { !$0.server.sendsInterimResponses }),
+            (
+                ["--cors-origin", "https://a.example", "--cors-origin", "*"],
+                { $0.server.corsOrigins == ["https://a.example", "*"] }
+            ),
+            (
+                ["--cache-control", "Max-Age=60,must-revalidate"],
+                { $0.server.cacheControl.serialized == "max-age=60, must-revalidate" }
+            ),
+        ]
+        let defaults = try Self.settings([])
+        for (options, isSet) in cases {
+            #expect(isSet(try Self.settings(options)), "\(options)")
+            #expect(!isSet(defaults), "\(options)")
+        }
+        #expect(
+            try Self.settings([], ["ONWARD_CACHE_CONTROL": "max-age=5"]).server.cacheControl.serialized == "max-age=5")
+    }
+}
