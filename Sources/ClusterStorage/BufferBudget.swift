@@ -2,11 +2,11 @@ import SystemCalls
 
 /// The limit for the memory of all buffers of a process.
 ///
-/// Bytes that are stored nowhere else are *held*. They can use all memory, except the part that copies of stored bytes
+/// Bytes that are stored nowhere else are *unstored*. They can use all memory, except the part that copies of stored bytes
 /// use at the moment. Copies use half of the memory at most, so that bytes can always be received.
 final class BufferBudget: Sendable {
     private struct State {
-        var held = 0
+        var unstored = 0
         /// The bytes of copies that are never dropped on request.
         var windows = 0
         /// The bytes of copies that their blob drops on request.
@@ -15,12 +15,12 @@ final class BufferBudget: Sendable {
         /// The largest sum so far.
         var peak = 0
 
-        var used: Int { held + windows + copies }
+        var used: Int { unstored + windows + copies }
     }
 
     private struct User { weak var blob: ObjectBlob? }
 
-    enum Use { case held, window, copy }
+    enum Use { case unstored, window, copy }
 
     private static let pause: Int64 = 50_000_000
 
@@ -40,23 +40,23 @@ final class BufferBudget: Sendable {
 
     /// Reserves memory if it is free.
     func reserve(_ count: Int, for use: Use) -> Bool {
-        if use != .held { return state.withLock { reserve(count, use, &$0) } }
-        if state.withLock({ reserve(count, .held, &$0) }) { return true }
+        if use != .unstored { return state.withLock { reserve(count, use, &$0) } }
+        if state.withLock({ reserve(count, .unstored, &$0) }) { return true }
         if state.withLock({ $0.copies }) == 0 { return false }
         for blob in blobs { blob.dropCopy() }
-        return state.withLock { reserve(count, .held, &$0) }
+        return state.withLock { reserve(count, .unstored, &$0) }
     }
 
-    /// Waits until memory is free, and holds it. Meanwhile other blobs store the bytes that they have received.
+    /// Waits until memory is free, and reserves it. Meanwhile other blobs store the bytes that they have received.
     /// - Parameter deadline: monotonic nanoseconds.
     /// - Returns: false if there is no memory at the deadline.
-    func hold(_ count: Int, until deadline: Int64) -> Bool {
+    func awaitMemory(_ count: Int, until deadline: Int64) -> Bool {
         while true {
-            if reserve(count, for: .held) { return true }
+            if reserve(count, for: .unstored) { return true }
             storeEarly(count)
             let pause = min(deadline, SystemClock.monotonicNanoseconds() + Self.pause)
             let reserved: Void? = state.wait(until: pause) { state in
-                reserve(count, .held, &state) ? () : nil
+                reserve(count, .unstored, &state) ? () : nil
             }
             if reserved != nil { return true }
             if pause == deadline { return false }
@@ -67,7 +67,7 @@ final class BufferBudget: Sendable {
         if count == 0 { return }
         state.withLock { state in
             switch use {
-            case .held: state.held -= count
+            case .unstored: state.unstored -= count
             case .window: state.windows -= count
             case .copy: state.copies -= count
             }
@@ -78,7 +78,7 @@ final class BufferBudget: Sendable {
     private func reserve(_ count: Int, _ use: Use, _ state: inout State) -> Bool {
         guard state.used + count <= limit else { return false }
         switch use {
-        case .held: state.held += count
+        case .unstored: state.unstored += count
         case .window, .copy:
             guard state.windows + state.copies + count <= limit / 2 else { return false }
             if use == .window { state.windows += count } else { state.copies += count }

@@ -69,7 +69,7 @@ extension ClusterCatalog {
         let ids = batch.compactMap(\.inserted)
         node.session.withLock { session in for id in ids { session.beginAcquiring(id) } }
         defer { node.session.withLock { session in for id in ids { session.endAcquiring(id) } } }
-        let principals = limits.exist ? Set(batch.compactMap(principal)) : []
+        let principals = limits.isLimited ? Set(batch.compactMap(principal)) : []
         var changes: [ChangeStatements] = []
         var (number, results): (Int64, [DatabaseRows])
         do throws(DatabaseError) {

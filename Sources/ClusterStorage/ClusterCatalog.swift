@@ -20,7 +20,7 @@ package final class ClusterCatalog: UploadCatalog {
         var maxUploads: Int64?
         var quota: Int64?
 
-        var exist: Bool { maxUploads != nil || quota != nil }
+        var isLimited: Bool { maxUploads != nil || quota != nil }
     }
 
     /// - Parameters:
@@ -182,7 +182,7 @@ package final class ClusterCatalog: UploadCatalog {
         guard node.deliversEvents else { return try entries(ClusterSQL.listEvents, [.integer(number), limit]) }
         let session = DatabaseValue.integer(try node.currentSession())
         return try entries(
-            ClusterSQL.selectEvents, [session, .integer(node.positionOfEvents(after: number)), limit])
+            ClusterSQL.selectEvents, [session, .integer(node.nextPosition(after: number)), limit])
     }
 
     package func retriedEvents(limit: Int) throws(StoreError) -> [OutboxEntry] {

@@ -22,7 +22,7 @@ extension ClusterCheck {
                 }
                 for piece in suspects { unknown[piece.object] = nil }
             }
-            try reportUnneeded(unknown, report)
+            try reportUnneededObjects(unknown, report)
             after = last
         } while after != nil
         try reportLosses(report)
@@ -38,7 +38,7 @@ extension ClusterCheck {
 
     /// Reads the pieces in objects with keys after `first` and up to `last`; nil: up to the last one.
     private func forEachPage(
-        ofPiecesAfter first: String, upTo last: String?, _ body: ([Loss]) throws(StoreError) -> Void
+        ofPiecesAfter first: String, upTo last: String?, _ body: ([InspectedPiece]) throws(StoreError) -> Void
     ) throws(StoreError) {
         var position: [DatabaseValue] = [.text(first), .integer(.max)]
         while true {
@@ -50,19 +50,19 @@ extension ClusterCheck {
         }
     }
 
-    private static func pieces(_ rows: DatabaseRows) -> [Loss] {
+    private static func pieces(_ rows: DatabaseRows) -> [InspectedPiece] {
         (0..<rows.count).compactMap { row in
             guard let object = rows.text(row, 0), let blob = rows.text(row, 1), let start = rows.integer(row, 2),
                 let size = rows.integer(row, 3)
             else { return nil }
-            return Loss(object: object, blob: blob, start: start, size: size, exists: false)
+            return InspectedPiece(object: object, blob: blob, start: start, size: size, exists: false)
         }
     }
 
     /// Returns the suspects whose objects are missing or too short, and whose rows still exist after the objects were
     /// checked.
-    private func confirmed(_ suspects: [Loss]) throws(StoreError) -> [Loss] {
-        var lost: [String: Loss] = [:]
+    private func confirmed(_ suspects: [InspectedPiece]) throws(StoreError) -> [InspectedPiece] {
+        var lost: [String: InspectedPiece] = [:]
         for suspect in suspects {
             if try contains(suspect.object, suspect.size - 1) { continue }
             var loss = suspect
@@ -122,7 +122,8 @@ extension ClusterCheck {
     }
 
     /// - Parameter objects: the sizes of listed objects that no piece has.
-    private func reportUnneeded(_ objects: [String: Int64], _ report: (CheckFinding) -> Void) throws(StoreError) {
+    private func reportUnneededObjects(_ objects: [String: Int64], _ report: (CheckFinding) -> Void) throws(StoreError)
+    {
         if objects.isEmpty { return }
         let rows = try cluster.rows(ClusterSQL.unneededObjects, [.texts(objects.keys.sorted())])
         for row in 0..<rows.count {
@@ -163,13 +164,13 @@ extension ClusterCheck {
         ) { (rows, row) throws(StoreError) in
             if let blob = rows.text(row, 0) { blobs.append(blob) }
             if blobs.count < limits.blobs { return }
-            try reportUnneeded(blobs, report)
+            try reportUnneededBlobs(blobs, report)
             blobs = []
         }
-        try reportUnneeded(blobs, report)
+        try reportUnneededBlobs(blobs, report)
     }
 
-    private func reportUnneeded(_ blobs: [String], _ report: (CheckFinding) -> Void) throws(StoreError) {
+    private func reportUnneededBlobs(_ blobs: [String], _ report: (CheckFinding) -> Void) throws(StoreError) {
         var remaining: [(blob: String, bytes: Int64)] = blobs.map { ($0, 0) }
         let deadline = SystemClock.deadline(in: limits.settling)
         while !remaining.isEmpty {

@@ -28,14 +28,15 @@ package final class ClusterCheck: StoreCheck {
     let limits: Limits
     private var summary = CheckSummary()
     /// The lost objects of one blob.
-    var losses: [Loss] = []
+    var losses: [InspectedPiece] = []
 
-    /// A piece whose object does not exist, or is too short.
-    struct Loss {
+    /// A piece whose object is inspected.
+    struct InspectedPiece {
         var object: String
         var blob: String
         var start: Int64
         var size: Int64
+        /// Whether the object exists; false before that was checked.
         var exists: Bool
     }
 

@@ -10,7 +10,7 @@ package struct ClusterEvents: EventRecords {
 
     /// - Throws: see ``ClusterInspection``.
     package init(_ catalog: DatabaseURI) throws(StoreError) {
-        database = Database(catalog, connections: 1, statementTimeout: .seconds(60))
+        database = Database(catalog, connections: 1, timeout: .seconds(60))
         try database.requireClusterSchema()
     }
 

@@ -16,7 +16,7 @@ package struct ClusterInspection: Sendable {
         var limits = S3Client.Limits()
         (limits.total, limits.stall, limits.connect) = (.seconds(300), .seconds(60), .seconds(20))
         try self.init(
-            Database(location.catalog, connections: 2, statementTimeout: .seconds(600)),
+            Database(location.catalog, connections: 2, timeout: .seconds(600)),
             S3Client(location.blobs, credentials, limits: limits))
     }
 

@@ -63,7 +63,7 @@ extension ClusterNode {
 
     /// Returns the number after which the next events are read. After this node has begun to deliver events, the first
     /// call returns 0: another node may have ended before it delivered events that this node had read earlier.
-    func positionOfEvents(after number: Int64) -> Int64 {
+    func nextPosition(after number: Int64) -> Int64 {
         delivery.withLock { delivery in
             defer { delivery.restarts = false }
             return delivery.restarts ? 0 : number
@@ -73,7 +73,7 @@ extension ClusterNode {
     // MARK: Notifications
 
     /// Whether notifications of the database arrive, without which no other node releases an upload for this node in time.
-    var receivesNotifications: Bool { notifications.withLock { $0.arrive } }
+    var receivesNotifications: Bool { notifications.withLock { $0.isArriving } }
 
     /// Lets the thread of the regular work probe the notifications soon.
     func probeNotifications() {
@@ -114,7 +114,7 @@ struct NotificationProbe {
     var hasArrived: Bool { lastReceived >= lastSent && lastReceived > 0 }
 
     /// Whether notifications arrive; false before the first one.
-    var arrive: Bool { lastReceived > 0 && lastSent - lastReceived < Self.limit }
+    var isArriving: Bool { lastReceived > 0 && lastSent - lastReceived < Self.limit }
 
     /// The database has committed a probe.
     /// - Returns: the line for the log if notifications are missing.

@@ -33,7 +33,7 @@ struct ClusterParts {
         self.observation = observation
         let database = Database(location.catalog, observe: observation.record)
         let control = Database(
-            location.notifications, connections: 2, statementTimeout: .seconds(4), observe: observation.record)
+            location.notifications, connections: 2, timeout: .seconds(4), observe: observation.record)
         let node = try ClusterNode(
             database: database, control: control, name: SystemName.current, deliversEvents: deliversEvents,
             report: observation.report)

@@ -57,9 +57,9 @@ extension ObjectBlob {
         // The budget does not count a copy that fits into a row.
         var reserved = 0
         if !tail.merged.isEmpty && tail.count > storage.limits.maxInlineSize {
-            if storage.budget.reserve(tail.count, for: .held) { reserved = tail.count } else { tail.merged = [] }
+            if storage.budget.reserve(tail.count, for: .unstored) { reserved = tail.count } else { tail.merged = [] }
         }
-        defer { storage.budget.release(reserved, from: .held) }
+        defer { storage.budget.release(reserved, from: .unstored) }
         do throws(Errno) { return try store(tail) } catch {
             state.withLock { fail(error, &$0) }
             throw error

@@ -84,7 +84,7 @@ final class ObjectBlob: Blob {
     }
 
     private func releaseMemory(_ state: inout State) {
-        storage.budget.release(state.segments.reduce(0) { $0 + $1.reserved }, from: .held)
+        storage.budget.release(state.segments.reduce(0) { $0 + $1.reserved }, from: .unstored)
         storage.budget.release(state.copy?.reserved ?? 0, from: .copy)
         (state.segments, state.copy) = ([], nil)
     }
@@ -146,7 +146,7 @@ final class ObjectBlob: Blob {
 
     /// - Returns: false if there is no memory, and other segments have to be stored first.
     private func grow(_ id: Int, by count: Int) -> Bool {
-        let isReserved = storage.budget.reserve(count, for: .held)
+        let isReserved = storage.budget.reserve(count, for: .unstored)
         let (unused, canContinue) = state.withLock { state -> (Int, Bool) in
             guard let index = state.segments.indices.last, state.segments[index].id == id,
                 state.segments[index].isFilling, state.failure == nil
@@ -161,13 +161,13 @@ final class ObjectBlob: Blob {
             startStoring(&state)
             return (0, true)
         }
-        storage.budget.release(unused, from: .held)
+        storage.budget.release(unused, from: .unstored)
         return canContinue
     }
 
     /// - Returns: false if there is no memory.
     private func begin(_ count: Int) -> Bool {
-        for size in [count, limits.minMemory] where storage.budget.reserve(size, for: .held) {
+        for size in [count, limits.minMemory] where storage.budget.reserve(size, for: .unstored) {
             beginSegment(size)
             return true
         }
@@ -184,7 +184,7 @@ final class ObjectBlob: Blob {
             guard let last = state.segments.last, last.isFilling else { return true }
             return state.storing < Self.maxStoring || last.bytes.count < last.reserved ? false : nil
         }
-        if needsMemory == true, storage.budget.hold(limits.minMemory, until: deadline) {
+        if needsMemory == true, storage.budget.awaitMemory(limits.minMemory, until: deadline) {
             beginSegment(limits.minMemory)
         }
     }
@@ -196,7 +196,7 @@ final class ObjectBlob: Blob {
             append([], reserved: reserved, &state)
             return true
         }
-        if !isUsed { storage.budget.release(reserved, from: .held) }
+        if !isUsed { storage.budget.release(reserved, from: .unstored) }
     }
 
     private func append(_ bytes: [UInt8], reserved: Int, _ state: inout State) {
@@ -259,7 +259,7 @@ final class ObjectBlob: Blob {
     /// Keeps the bytes of a segment after they were stored, if there is enough memory: digests read them soon, and the
     /// next synchronization may store them again, together with the bytes that follow.
     func keepCopy(_ segment: Segment, _ state: inout State) {
-        storage.budget.release(segment.reserved, from: .held)
+        storage.budget.release(segment.reserved, from: .unstored)
         storage.budget.release(state.copy?.reserved ?? 0, from: .copy)
         state.copy = segment
         state.copy?.reserved = segment.bytes.count
@@ -298,7 +298,7 @@ final class ObjectBlob: Blob {
     /// Removes the last segment.
     func removeEmpty(_ segment: Segment, _ state: inout State) {
         state.segments.removeLast()
-        storage.budget.release(segment.reserved, from: .held)
+        storage.budget.release(segment.reserved, from: .unstored)
     }
 
     func dropCopy() {
@@ -338,7 +338,7 @@ final class ObjectBlob: Blob {
                 storage.discard([key])
             }
             let remaining = max(0, Int(size - last.start))
-            storage.budget.release(last.reserved - remaining, from: .held)
+            storage.budget.release(last.reserved - remaining, from: .unstored)
             if remaining > 0 { start = last }
         }
         if let start {

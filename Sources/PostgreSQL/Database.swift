@@ -23,15 +23,15 @@ package final class Database: Sendable {
     ///
     /// - Parameters:
     ///   - connections: the limit for the connections that are open at the same time.
-    ///   - statementTimeout: the limit for the time of each call, including the time to connect.
+    ///   - timeout: the limit for the time of each call, including the time to connect.
     ///   - observe: is called after each transaction, on its thread.
     package init(
-        _ uri: DatabaseURI, connections: Int = 8, statementTimeout: Duration = .seconds(10),
+        _ uri: DatabaseURI, connections: Int = 8, timeout: Duration = .seconds(10),
         observe: (@Sendable (DatabaseReport) -> Void)? = nil
     ) {
         self.uri = uri
         limit = connections
-        timeout = statementTimeout
+        self.timeout = timeout
         self.observe = observe
     }
 
@@ -93,11 +93,11 @@ package final class Database: Sendable {
     /// connection must not be through PgBouncer in transaction mode.
     ///
     /// - Parameters:
-    ///   - onReconnect: is called each time the channel is connected, including the first time: earlier notifications
+    ///   - onConnect: is called each time the channel is connected, including the first time: earlier notifications
     ///     may have been missed.
     ///   - body: receives the payload of each notification.
     package func listen(
-        _ channel: String, onReconnect: @escaping @Sendable () -> Void,
+        _ channel: String, onConnect: @escaping @Sendable () -> Void,
         body: @escaping @Sendable (String) -> Void
     ) throws(DatabaseError) -> DatabaseListener {
         let uri = uri
@@ -109,7 +109,7 @@ package final class Database: Sendable {
             return connection
         }
         do throws(Errno) {
-            return try DatabaseListener(connect: connect, onReconnect: onReconnect, body: body)
+            return try DatabaseListener(connect: connect, onConnect: onConnect, body: body)
         } catch {
             throw .unavailable("\(error)", mayHaveCommitted: false)
         }

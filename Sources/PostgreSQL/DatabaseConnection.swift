@@ -52,7 +52,7 @@ final class DatabaseConnection {
 
     /// The error for a connection that is lost, with libpq's reason.
     func lost(mayHaveCommitted: Bool = false) -> DatabaseError {
-        .unavailable(String(cString: PQerrorMessage(handle)).trimmed, mayHaveCommitted: mayHaveCommitted)
+        .unavailable(String(cString: PQerrorMessage(handle)).onOneLine, mayHaveCommitted: mayHaveCommitted)
     }
 
     /// Whether an administrator has ended the wait of a commit for a standby server. The server reports such a commit as

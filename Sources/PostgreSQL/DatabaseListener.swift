@@ -10,7 +10,7 @@ package final class DatabaseListener: Sendable {
 
     init(
         connect: @escaping @Sendable () throws(DatabaseError) -> DatabaseConnection,
-        onReconnect: @escaping @Sendable () -> Void, body: @escaping @Sendable (String) -> Void
+        onConnect: @escaping @Sendable () -> Void, body: @escaping @Sendable (String) -> Void
     ) throws(Errno) {
         let (signal, descriptor) = try ConnectedSocket.pair()
         let end = FileDescriptor(owning: descriptor)
@@ -23,7 +23,7 @@ package final class DatabaseListener: Sendable {
                 do throws(DatabaseError) {
                     let connection = try connect()
                     pause = 50_000_000
-                    onReconnect()
+                    onConnect()
                     while !isClosed.withLock({ $0 }) {
                         for payload in try connection.notifications(orInputOf: end.rawValue) { body(payload) }
                     }

@@ -47,7 +47,7 @@ package struct DatabaseURI: Sendable, Hashable, CustomStringConvertible {
             let mayHaveSecrets = text.contains("@") || text.contains("%") || text.lowercased().contains("pass")
             throw ParsingError(
                 description: "the URI of the database is invalid"
-                    + (mayHaveSecrets ? "" : ": \(reason.trimmed)"))
+                    + (mayHaveSecrets ? "" : ": \(reason.onOneLine)"))
         }
         defer { PQconninfoFree(options) }
         var parameters: [Parameter] = []
@@ -64,5 +64,5 @@ package struct DatabaseURI: Sendable, Hashable, CustomStringConvertible {
 
 extension String {
     /// The text on one line: libpq formats its messages with line breaks.
-    var trimmed: String { split(whereSeparator: \.isNewline).joined(separator: "; ") }
+    var onOneLine: String { split(whereSeparator: \.isNewline).joined(separator: "; ") }
 }

@@ -43,7 +43,7 @@ final class ClusterFixture: Sendable {
 
     /// Another pool of connections.
     func connect(timeout: Duration = .seconds(10)) -> Database {
-        Database(uri, connections: 4, statementTimeout: timeout)
+        Database(uri, connections: 4, timeout: timeout)
     }
 
     /// Opens a node. It is closed at the end of the test.
@@ -59,7 +59,7 @@ final class ClusterFixture: Sendable {
         let database = try proxy.map { proxy in
             Database(
                 try DatabaseURI(parsing: "postgresql://postgres@127.0.0.1:\(proxy.port)/postgres"), connections: 4,
-                statementTimeout: timeout)
+                timeout: timeout)
         }
         let node = try ClusterNode(
             database: database ?? connect(timeout: timeout), control: connect(timeout: timeout), name: name,

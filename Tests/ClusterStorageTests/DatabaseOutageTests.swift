@@ -19,7 +19,7 @@ struct DatabaseOutageTests {
         (times.lifetime, times.renewal, times.margin) = (29_000_000_000, 200_000_000, 24_000_000_000)
         let control = Database(
             try DatabaseURI(parsing: "postgresql://postgres@127.0.0.1:\(proxy.port)/postgres"), connections: 2,
-            statementTimeout: .seconds(4))
+            timeout: .seconds(4))
         let node = try ClusterNode(database: fixture.connect(), control: control, name: "a", times: times)
         let first = ClusterCatalog(node: node, ledger: PieceLedger(), configuration: StoreConfiguration(minFree: 0))
         defer { first.close(saving: nil) }

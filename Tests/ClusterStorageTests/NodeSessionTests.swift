@@ -80,16 +80,16 @@ import UploadStorage
     @Test("notifications are missing before the first one, and after ten that have not arrived")
     func notifications() {
         var probe = NotificationProbe()
-        #expect(!probe.arrive && !probe.hasArrived)
+        #expect(!probe.isArriving && !probe.hasArrived)
         for number in 1..<10 { #expect(probe.sent(number) == nil) }
         let problem = probe.sent(probe.next)
         #expect(problem?.isProblem == true && problem?.text.contains("--catalog-direct") == true)
-        #expect(!probe.arrive && probe.sent(11) == nil)
+        #expect(!probe.isArriving && probe.sent(11) == nil)
         // It is reported once, and so is the end.
         #expect(probe.received(11)?.isProblem == false && probe.received(11) == nil)
-        #expect(probe.arrive && probe.hasArrived)
-        for number in 12...20 { #expect(probe.sent(number) == nil && probe.arrive && !probe.hasArrived) }
-        #expect(probe.sent(21)?.isProblem == true && !probe.arrive)
+        #expect(probe.isArriving && probe.hasArrived)
+        for number in 12...20 { #expect(probe.sent(number) == nil && probe.isArriving && !probe.hasArrived) }
+        #expect(probe.sent(21)?.isProblem == true && !probe.isArriving)
     }
 
     @Test("an unknown outcome belongs to the session of its batch, even if the session has changed since")

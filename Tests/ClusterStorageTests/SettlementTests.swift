@@ -18,7 +18,7 @@ struct SettlementTests {
         let (proxy, attempts) = (try fixture.proxy(), Counter())
         let database = Database(
             try DatabaseURI(parsing: "postgresql://postgres@127.0.0.1:\(proxy.port)/postgres"), connections: 16,
-            statementTimeout: .seconds(3)
+            timeout: .seconds(3)
         ) { _ in attempts.next() }
         defer { database.close() }
         let node = ClusterNode(database: database, session: session)

@@ -12,7 +12,7 @@ struct DeploymentTests {
         let bouncer = try await onThread { try PgBouncer(cluster, connections: 2) }
         let pool = try Database(
             DatabaseURI(parsing: "postgresql://postgres@127.0.0.1:\(bouncer.port)/postgres"), connections: 6,
-            statementTimeout: .seconds(30))
+            timeout: .seconds(30))
         try await onThread { try pool.runScript("CREATE TABLE t (n bigint, data bytea); INSERT INTO t VALUES (0, '')") }
         let update = DatabaseStatement("UPDATE t SET n = n + 1")
         try await withThrowingTaskGroup(of: Void.self) { group in

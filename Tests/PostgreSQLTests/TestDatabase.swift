@@ -24,7 +24,7 @@ final class TestDatabase: Sendable {
         proxy = try FaultProxy(to: cluster.port)
         pool = try Database(
             DatabaseURI(parsing: "postgresql://postgres@127.0.0.1:\(proxy.port)/postgres"), connections: connections,
-            statementTimeout: timeout)
+            timeout: timeout)
     }
 
     deinit {
@@ -34,7 +34,7 @@ final class TestDatabase: Sendable {
 
     /// Runs statements on connections of its own, to observe the server.
     func observer() throws -> Database {
-        try Database(DatabaseURI(parsing: cluster.uri()), connections: 2, statementTimeout: .seconds(30))
+        try Database(DatabaseURI(parsing: cluster.uri()), connections: 2, timeout: .seconds(30))
     }
 
     /// Waits until `count` sessions wait for an event of this name (monitoring-stats in PostgreSQL's manual).
