@@ -6,7 +6,7 @@ import TransferServer
 /// Sends one complete request to an origin and waits for the response, which has to fit into memory. Blocks its thread.
 struct OriginDelivery {
     enum Outcome {
-        case answered(Response, setCookie: [String])
+        case responded(Response, setCookie: [String])
         /// The origin cannot be reached, or has responded with 503: the request had no effect.
         case unavailable(reason: String, retryAfter: Duration?)
         /// The request may have been sent, and there is no complete response.
@@ -32,7 +32,7 @@ struct OriginDelivery {
         let (content, result) = exchange.collect(atMost: Route.maxStoredContent, until: isCanceled)
         if let result { return outcome(result, content, mayBeSent: exchange.mayBeSent) }
         guard content.count > Route.maxStoredContent, let head = exchange.head else { return nil }
-        return answered(head, content)
+        return responded(head, content)
     }
 
     private func outcome(_ result: TransportResult, _ content: [UInt8], mayBeSent: Bool) -> Outcome {
@@ -40,22 +40,22 @@ struct OriginDelivery {
             let reason = result.failure.map { "\($0)" } ?? "the response is incomplete"
             return mayBeSent ? .unknown(reason: reason) : .unavailable(reason: reason, retryAfter: nil)
         }
-        return answered(head, content)
+        return responded(head, content)
     }
 
     /// The outcome of a response that is complete, or too large.
-    private func answered(_ head: ClientResponseHead, _ content: [UInt8]) -> Outcome {
+    private func responded(_ head: ClientResponseHead, _ content: [UInt8]) -> Outcome {
         if head.status == .serviceUnavailable {
             let wait = ForwardedMessage.retryAfter(head.fields).map { max($0, .seconds(1)) }
             return .unavailable(reason: "the response has status 503", retryAfter: wait)
         }
-        guard content.count <= Route.maxStoredContent else { return .answered(Self.responseTooLarge, setCookie: []) }
+        guard content.count <= Route.maxStoredContent else { return .responded(Self.responseTooLarge, setCookie: []) }
         var fields = ForwardedMessage.responseFields(head.fields)
         // The origin did not use the upload protocol. Its fields describe the upload on this server.
         for name in fields.map(\.name) where name.lowercased().hasPrefix("upload-") { fields.remove(name) }
         let setCookie = fields.values("Set-Cookie")
         fields.remove("Set-Cookie")
-        return .answered(Response(status: head.status, fields: fields, content: content), setCookie: setCookie)
+        return .responded(Response(status: head.status, fields: fields, content: content), setCookie: setCookie)
     }
 
     static let responseTooLarge = Response(
@@ -76,7 +76,7 @@ extension OriginDelivery.Outcome {
     /// The outcome for the operator in a sentence.
     var summary: String {
         switch self {
-        case .answered(let response, _): "the application responded with status \(response.status)"
+        case .responded(let response, _): "the application responded with status \(response.status)"
         case .unavailable(let reason, _): "the application did not process the request: \(reason)"
         case .unknown(let reason): "the outcome is still unknown: \(reason)"
         }

@@ -86,7 +86,7 @@ final class ProxiedRequest: RequestStream {
     /// The response to a request whose content has not ended.
     private func earlyResponse() -> StreamedStep? {
         // An error response that does not fit into memory is sent after the remaining content.
-        if let status = exchange.head?.status, status.isClientError || status.isServerError, !isComplete() {
+        if let status = exchange.head?.status, status.isClientError || status.isServerError, !awaitCompletion() {
             isDiscarding = true
             return request.context.isAwaited() ? nil : .drop
         }
@@ -124,9 +124,9 @@ final class ProxiedRequest: RequestStream {
         if isEarly && !head.status.isClientError && !head.status.isServerError {
             // The origin may need more of the request before it can complete this response. This server cannot send a
             // response while it receives the request.
-            guard isComplete() else { return .respond(Response(Self.fullDuplex)) }
+            guard awaitCompletion() else { return .respond(Response(Self.fullDuplex)) }
         }
-        if let length, length <= Self.maxShortContent, isComplete(within: .milliseconds(2)) {
+        if let length, length <= Self.maxShortContent, awaitCompletion(within: .milliseconds(2)) {
             response.content = .bytes(exchange.readAll())
         } else {
             response.content = .stream(OriginContent(exchange, request, length))
@@ -136,7 +136,7 @@ final class ProxiedRequest: RequestStream {
 
     /// Waits until the response is complete. Returns false if it will not be, if more of it arrives than fits into memory,
     /// or if it is not complete in time.
-    private func isComplete(within limit: Duration = .seconds(3600)) -> Bool {
+    private func awaitCompletion(within limit: Duration = .seconds(3600)) -> Bool {
         let end = SystemClock.deadline(in: limit)
         while true {
             if let result = exchange.result { return result.failure == nil && result.isContentComplete }
@@ -172,8 +172,8 @@ final class OriginContent: ContentStream, @unchecked Sendable {
             if let result = exchange.result {
                 if let failure = result.failure { throw IncompleteResponse(failure: failure) }
                 // An early error response can end before its last chunk, because the origin does not read the request.
-                let isRefusal = exchange.head.map { $0.status.isClientError || $0.status.isServerError } ?? false
-                guard result.isContentComplete || isRefusal else {
+                let isError = exchange.head.map { $0.status.isClientError || $0.status.isServerError } ?? false
+                guard result.isContentComplete || isError else {
                     throw IncompleteResponse(failure: .protocolViolation("The response is incomplete."))
                 }
                 return 0

@@ -113,7 +113,7 @@ extension UnknownOutcome {
         let delivered = OriginDelivery(client, sent).run(isCanceled: { false })
         let isMoved = file?.remove() == false
         guard let outcome = delivered?.considering(isMoved: isMoved) else { return (nil, "") }
-        guard case .answered(let response, _) = outcome else { return (nil, outcome.summary) }
+        guard case .responded(let response, _) = outcome else { return (nil, outcome.summary) }
         return (response, outcome.summary)
     }
 }

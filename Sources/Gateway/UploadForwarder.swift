@@ -25,7 +25,7 @@ struct UploadForwarder {
         var pause = Self.firstPause
         while true {
             switch try attempt() {
-            case .answered(let response, let setCookie):
+            case .responded(let response, let setCookie):
                 for value in setCookie { forwarding.unstoredFields.append("Set-Cookie", value) }
                 return response
             case .unknown(let reason) where !route.isRepeatable:

@@ -124,7 +124,7 @@ struct OutboxPositionTests {
         #expect(delivery.delivered.map(\.event.upload) == ["good"])
     }
 
-    @Test("events that an operator retries occupy at most half of the schedule, and are not forgotten")
+    @Test("events that an operator retries occupy at most half of the schedule, and are not removed")
     func retried() {
         var delivery = Delivery()
         for number in 0..<30 { delivery.record(Self.event("retried-\(number)"), .retried) }
@@ -142,7 +142,7 @@ struct OutboxPositionTests {
 
     @Test("a set of uploads contains what was inserted, and hardly anything else")
     func uploads() {
-        var uploads = ForgottenUploads()
+        var uploads = RemovedUploads()
         #expect(uploads.isEmpty && !uploads.contains("0"))
         for number in 0..<20_000 { uploads.insert("\(number)") }
         #expect(!uploads.isEmpty && (0..<20_000).allSatisfy { uploads.contains("\($0)") })

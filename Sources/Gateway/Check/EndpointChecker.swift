@@ -33,8 +33,8 @@ struct EndpointChecker: Checker {
         case .unknown(let reason)?: throw CheckFailure("has not responded: \(reason)")
         case .unavailable(let reason, let retryAfter)?:
             throw CheckFailure("is not available: \(reason)", retryAfter: retryAfter)
-        case .answered(OriginDelivery.responseTooLarge, _)?: throw CheckFailure("has sent more than 1 MiB")
-        case .answered(let response, _)?: return try Self.verdict(response)
+        case .responded(OriginDelivery.responseTooLarge, _)?: throw CheckFailure("has sent more than 1 MiB")
+        case .responded(let response, _)?: return try Self.verdict(response)
         }
     }
 

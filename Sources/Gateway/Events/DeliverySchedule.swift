@@ -3,7 +3,7 @@ import UploadStorage
 /// Decides which event is delivered next: in order for each upload, with increasing pauses after failures. It is a
 /// value type: it reads no clock, and does no I/O.
 ///
-/// It contains a limited number of events. If it is full, it forgets events that have failed, together with the later
+/// It contains a limited number of events. If it is full, it removes events that have failed, together with the later
 /// events of their uploads, so that they do not hold up others: see ``OutboxPosition``. All times are nanoseconds of one
 /// monotonic clock.
 struct DeliverySchedule: Sendable, Hashable {
@@ -40,7 +40,7 @@ struct DeliverySchedule: Sendable, Hashable {
         var due: Int64
         var isRunning = false
 
-        func isForgettable(with uploads: Set<String>) -> Bool {
+        func isRemovable(with uploads: Set<String>) -> Bool {
             stored.state == .waiting && uploads.contains(stored.event.upload)
         }
     }
@@ -54,11 +54,11 @@ struct DeliverySchedule: Sendable, Hashable {
     private var nextProbe: Int64 = 0
     private var probePause: Int64 = 0
     private var running = 0
-    /// The uploads of the events that the schedule has forgotten since the last pass began. These events were read, and are
+    /// The uploads of the events that were removed from the schedule since the last pass began. These events were read, and are
     /// still in the outbox.
-    private var forgotten = ForgottenUploads()
-    /// During a pass, the uploads of the events that were forgotten before the pass began.
-    private var forgottenBefore = ForgottenUploads()
+    private var removed = RemovedUploads()
+    /// During a pass, the uploads of the events that were removed before the pass began.
+    private var removedBefore = RemovedUploads()
 
     init(_ rules: Rules = Rules()) { self.rules = rules }
 
@@ -71,7 +71,7 @@ struct DeliverySchedule: Sendable, Hashable {
     /// Whether many events were rejected, and none was delivered since.
     var isRejecting: Bool { rejections >= rules.rejectionsUntilSlow }
 
-    /// Adds an event, unless it has to follow a forgotten event of its upload.
+    /// Adds an event, unless it has to follow a removed event of its upload.
     /// - Parameters:
     ///   - age: the nanoseconds for which the event has waited.
     ///   - isReadInPass: whether a pass has read the event. A pass reads the events of an upload in order.
@@ -83,44 +83,44 @@ struct DeliverySchedule: Sendable, Hashable {
             return entries.append(ScheduledEvent(stored: entry, start: now, due: now))
         }
         let upload = entry.event.upload
-        if forgotten.contains(upload) || !isReadInPass && forgottenBefore.contains(upload) {
-            return forgotten.insert(upload)
+        if removed.contains(upload) || !isReadInPass && removedBefore.contains(upload) {
+            return removed.insert(upload)
         }
         entries.append(ScheduledEvent(stored: entry, start: now - max(0, age), due: now))
     }
 
-    // MARK: Forgotten events
+    // MARK: Removed events
 
     /// Whether the outbox has events that were read before and are not in the schedule.
-    var hasForgotten: Bool { !forgotten.isEmpty }
+    var hasRemoved: Bool { !removed.isEmpty }
 
     /// Begins to read all events of the outbox again.
-    mutating func beginPass() { (forgottenBefore, forgotten) = (forgotten, ForgottenUploads()) }
+    mutating func beginPass() { (removedBefore, removed) = (removed, RemovedUploads()) }
 
-    /// Ends the pass: each event that was forgotten before it is now in the schedule, or was forgotten again.
-    mutating func endPass() { forgottenBefore = ForgottenUploads() }
+    /// Ends the pass: each event that was removed before it is now in the schedule, or was removed again.
+    mutating func endPass() { removedBefore = RemovedUploads() }
 
     /// Whether the schedule can make room for `count` more events.
     func canMakeRoom(for count: Int, now: Int64) -> Bool {
         if room >= count { return true }
-        let uploads = forgettable(now: now)
-        return room + entries.count { $0.isForgettable(with: uploads) } >= count
+        let uploads = removable(now: now)
+        return room + entries.count { $0.isRemovable(with: uploads) } >= count
     }
 
-    /// Forgets events if that is necessary to have room for `count` more events.
+    /// Removes events if that is necessary to have room for `count` more events.
     /// - Returns: whether there is room.
     mutating func makeRoom(for count: Int, now: Int64) -> Bool {
         if room >= count { return true }
         guard canMakeRoom(for: count, now: now) else { return false }
-        let uploads = forgettable(now: now)
-        for entry in entries where entry.isForgettable(with: uploads) { forgotten.insert(entry.stored.event.upload) }
-        entries.removeAll { $0.isForgettable(with: uploads) }
+        let uploads = removable(now: now)
+        for entry in entries where entry.isRemovable(with: uploads) { removed.insert(entry.stored.event.upload) }
+        entries.removeAll { $0.isRemovable(with: uploads) }
         return true
     }
 
     /// The uploads whose first event has failed and waits for its next attempt. There are none while the destination is
     /// unavailable, because then these events delay no other event.
-    private func forgettable(now: Int64) -> Set<String> {
+    private func removable(now: Int64) -> Set<String> {
         let hasFailed = { (entry: ScheduledEvent) in entry.attempts > 0 && !entry.isRunning && entry.due > now }
         guard !isUnavailable, entries.contains(where: hasFailed) else { return [] }
         return Set(firstOfUploads(where: hasFailed).map { entries[$0].stored.event.upload })

@@ -43,7 +43,7 @@ struct OutboxPosition: Sendable, Hashable {
             mayHaveNew = false
             return Page(after: end, isReadInPass: false)
         }
-        if pass == nil, schedule.hasForgotten { beginPass(of: &schedule, now: now) }
+        if pass == nil, schedule.hasRemoved { beginPass(of: &schedule, now: now) }
         guard let pass, mayReadOld, schedule.makeRoom(for: Self.roomForPass(schedule), now: now) else { return nil }
         return Page(after: pass.position, isReadInPass: true)
     }
@@ -101,7 +101,7 @@ struct OutboxPosition: Sendable, Hashable {
         } else {
             pass = nil
             schedule.endPass()
-            if !schedule.hasForgotten { pause = 0 }
+            if !schedule.hasRemoved { pause = 0 }
         }
     }
 }

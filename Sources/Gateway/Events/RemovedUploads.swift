@@ -1,6 +1,6 @@
 /// A set of uploads in a limited amount of memory. It can also contain a few uploads that were never inserted (a Bloom
 /// filter with two positions).
-struct ForgottenUploads: Sendable, Hashable {
+struct RemovedUploads: Sendable, Hashable {
     /// The number of bits, which need 256 KiB.
     private static let size: UInt = 1 << 21
 
