@@ -37,7 +37,7 @@ final class ActiveTransfer {
     /// The number of calls of ``noteProgress()``.
     private var progress: Int64 = 0
     /// Whether sending was stopped because the final head arrived before all content was sent.
-    private var isEarly = false
+    private var hasStoppedSending = false
     /// Whether sending is paused, so that libcurl reads what has arrived before it sends more.
     private var isPausedForInput = false
     private var wasPausedForInput = false
@@ -103,7 +103,7 @@ final class ActiveTransfer {
             noteRequestEnd(now)
             reports.report(sent: sent, received: receiver.received, now: now, to: report)
         }
-        if isAnsweredEarly, receiver.isComplete || isSilent(2, now) { return .end(nil) }
+        if hasEarlyHead, receiver.isComplete || isSilent(2, now) { return .end(nil) }
         if let deadline = receiver.deadline, now >= deadline { return .end(nil) }
         if watch.isStalled(now: now, output: unacknowledgedOutput) { return .end(stall) }
         var next = min(watch.nextTime ?? .max, reports.nextTime ?? .max, receiver.deadline ?? .max)
@@ -142,7 +142,7 @@ final class ActiveTransfer {
     }
 
     /// Whether the final head has arrived before all content was sent. The server then needs no more content.
-    private var isAnsweredEarly: Bool {
+    private var hasEarlyHead: Bool {
         guard receiver.head != nil, let sender else { return false }
         return !sender.isSent(easy.bytesSent, isHTTP2: easy.isHTTP2)
     }
@@ -153,9 +153,9 @@ final class ActiveTransfer {
     /// response while sending is paused, so the response counts as ended when the server sends nothing more.
     /// - Returns: whether libcurl has to be resumed.
     private func stopSending(_ now: Int64, _ next: inout Int64) -> Bool {
-        guard isAnsweredEarly else { return false }
-        if !isEarly {
-            isEarly = true
+        guard hasEarlyHead else { return false }
+        if !hasStoppedSending {
+            hasStoppedSending = true
             // The server would read the next request on this connection as content of this one.
             easy.forbidReuse()
             gateOpensAt = nil
@@ -175,7 +175,7 @@ final class ActiveTransfer {
     }
 
     private func isSilent(_ times: Int64, _ now: Int64) -> Bool {
-        isEarly && now - watch.lastActivity >= times * Self.earlySilence
+        hasStoppedSending && now - watch.lastActivity >= times * Self.earlySilence
     }
 
     private func endPauseForInput() -> Bool {

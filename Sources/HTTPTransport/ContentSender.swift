@@ -62,15 +62,15 @@ package struct ContentSender {
 
     /// The maximum number of bytes that the content still has.
     private var room: Int64 {
-        let most: Int64? = if case .remaining(_, let limit) = content { limit } else { content.count }
-        return most.map { max($0 - readCount, 0) } ?? .max
+        let maxCount: Int64? = if case .remaining(_, let limit) = content { limit } else { content.count }
+        return maxCount.map { max($0 - readCount, 0) } ?? .max
     }
 
     package mutating func read(into buffer: UnsafeMutableRawBufferPointer, now: Int64) -> Int {
         if isAborted { return 0 }
         if !isGateOpen { return hold() }
-        var most = min(Int64(buffer.count), room)
-        if most == 0 {
+        var maxCount = min(Int64(buffer.count), room)
+        if maxCount == 0 {
             isEnded = true
             return 0
         }
@@ -79,12 +79,12 @@ package struct ContentSender {
                 resumesAt = pacer?.nextTime
                 return hold()
             }
-            most = min(most, available)
+            maxCount = min(maxCount, available)
         }
         let offset = content.start + readCount
         let count: Int
         do throws(SourceError) {
-            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(most)])
+            let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(maxCount)])
             guard let read = try read(into: part, at: offset) else {
                 isAwaitingSource = true
                 return hold()

@@ -88,7 +88,7 @@ struct StorageSender: Sendable {
         var content: [UInt8] = []
         var objectBytes: ObjectBytes?
         while true {
-            let isOver = exchange.result == nil && !exchange.step(until: deadline)
+            let isLate = exchange.result == nil && !exchange.step(until: deadline)
             if let head = exchange.head {
                 if let buffer, head.status == .ok || head.status == .partialContent {
                     var bytes = objectBytes ?? ObjectBytes(head, request.range)
@@ -114,7 +114,7 @@ struct StorageSender: Sendable {
                 }
                 return .response(response(head, content, 0, keys))
             }
-            if isOver { return .failure("no response in time", isTemporary: true) }
+            if isLate { return .failure("no response in time", isTemporary: true) }
         }
     }
 
