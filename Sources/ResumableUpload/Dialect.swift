@@ -155,7 +155,7 @@ extension Dialect {
     /// Interop version 7 requires an error. Interop version 6 requires it too. But in interop version 6 this server may
     /// complete an upload before the client has sent `Upload-Complete: ?1`, and must not respond with an error when the
     /// client sends it.
-    package var answersRepeats: Bool { self != .interop7 }
+    package var serverReplaysFinalResponse: Bool { self != .interop7 }
 
     /// Whether the problem type `completed-upload` exists. The editor's copy, and so the RFC, does not define it.
     package var hasCompletedUploadProblem: Bool { self >= .interop6 && self != .rfc }
@@ -172,7 +172,7 @@ extension Dialect {
     package var sendsLengthOnAppend: Bool { self >= .interop7 }
 
     /// Whether a client can expect the stored final response to a repeat of the completing append.
-    package var replaysFinalResponse: Bool { self >= .interop8 }
+    package var clientExpectsReplay: Bool { self >= .interop8 }
 
     /// Whether a 104 is about an upload of this dialect. Clients of a draft ignore a 104 without a version or with
     /// another version. Clients of the published protocol ignore the version field.

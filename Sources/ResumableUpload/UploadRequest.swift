@@ -181,7 +181,8 @@ package struct Append: Sendable, Hashable {
 
     /// Evaluates the append against the state of the upload after its previous request has ended.
     package func decide(state: UploadState) -> Decision {
-        if state.isComplete && dialect.refusesCompletedBeforeOffset && !(dialect.answersRepeats && isRepeat(on: state))
+        if state.isComplete && dialect.refusesCompletedBeforeOffset
+            && !(dialect.serverReplaysFinalResponse && isRepeat(on: state))
         {
             return .refuse(.completed)
         }

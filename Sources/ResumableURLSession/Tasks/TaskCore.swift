@@ -50,7 +50,7 @@ final class TaskCore: Sendable {
     let originalRequest: URLRequest?
     /// The error of a task that cannot run at all.
     let refusal: TransferError?
-    let credentials: CredentialAnswers
+    let credentials: TaskCredentials
     /// The settings of the connections; `nil` for a task that cannot run.
     let connection: ConnectionSettings?
     private let state: Monitor<State>
@@ -64,7 +64,7 @@ final class TaskCore: Sendable {
         self.session = session
         originalRequest = request
         self.refusal = refusal
-        self.credentials = CredentialAnswers(credentials)
+        self.credentials = TaskCredentials(credentials)
         self.connection = connection
         var state = State()
         state.data = data

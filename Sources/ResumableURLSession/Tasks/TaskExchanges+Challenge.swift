@@ -34,7 +34,7 @@ extension TaskExchanges {
 }
 
 /// The credentials of one task, for Basic authentication (RFC 7617).
-final class CredentialAnswers: Sendable {
+final class TaskCredentials: Sendable {
     private struct State {
         /// The credential that is sent to each protection space.
         var used: [ProtectionSpaceKey: URLCredential] = [:]

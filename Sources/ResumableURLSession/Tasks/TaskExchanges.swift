@@ -13,7 +13,7 @@ final class TaskExchanges: ExchangeHandler {
     let task: any TransferTask
     var connection: ConnectionSettings? { task.core.connection }
     let cookies: CookieRules
-    let credentials: CredentialAnswers
+    let credentials: TaskCredentials
     /// The request that was prepared last, and its response.
     private let exchange = Monitor<(request: URLRequest?, response: HTTPURLResponse?)>((nil, nil))
 

@@ -106,34 +106,34 @@ extension ClientUpload {
 extension ClientUpload {
     // MARK: Refusals of a creation or an append
 
-    mutating func handleRefusal(_ answer: Answer, to request: ClientRequest) {
-        let status = answer.status
+    mutating func handleRefusal(_ response: ReceivedResponse, to request: ClientRequest) {
+        let status = response.status
         if status.isUnauthorized { return stop(.unauthorized(status)) }
-        if answer.problem?.isDigestMismatch == true { return abort(.digestMismatch) }
-        if status == .contentTooLarge { return handleTooLarge(answer, request) }
+        if response.problem?.isDigestMismatch == true { return abort(.digestMismatch) }
+        if status == .contentTooLarge { return handleTooLarge(response, request) }
         if request.kind == .append {
-            if status.isGone { return handleMissingResource(answer) }
-            if status == .conflict { return handleConflict(answer, request) }
+            if status.isGone { return handleMissingResource(response) }
+            if status == .conflict { return handleConflict(response, request) }
         }
         guard status.isTransient else {
             // Another run can still resume an upload that was in progress.
             return request.kind == .append ? stop(.refused(status)) : fail(.refused(status))
         }
-        if resumption != nil { return tryLater(.retrieve, answer) }
+        if resumption != nil { return tryLater(.retrieve, response) }
         // Without an upload resource the entire content would be sent again, which is allowed only if the first attempt
         // had no effect.
         let isRepeatable =
-            intent.method == .put || answer.sent == 0 || status == .tooManyRequests || status == .serviceUnavailable
-        if isRepeatable { tryLater(.create, answer) } else { fail(.refused(status)) }
+            intent.method == .put || response.sent == 0 || status == .tooManyRequests || status == .serviceUnavailable
+        if isRepeatable { tryLater(.create, response) } else { fail(.refused(status)) }
     }
 
-    mutating func tryLater(_ phase: Phase, _ answer: Answer) {
+    mutating func tryLater(_ phase: Phase, _ response: ReceivedResponse) {
         tryAgain(
-            phase, after: retry.retryAfter(answer.head.fields, now: answer.now), because: .status(answer.status))
+            phase, after: retry.retryAfter(response.head.fields, now: response.now), because: .status(response.status))
     }
 
-    private mutating func handleConflict(_ answer: Answer, _ request: ClientRequest) {
-        guard let reported = answer.offset ?? answer.problem?.expectedOffset, reported != request.offset else {
+    private mutating func handleConflict(_ response: ReceivedResponse, _ request: ClientRequest) {
+        guard let reported = response.offset ?? response.problem?.expectedOffset, reported != request.offset else {
             return tryAgain(.retrieve, because: .offsetConflict)
         }
         if let problem = problem(with: reported) { return abort(problem) }
@@ -144,9 +144,9 @@ extension ClientUpload {
     }
 
     /// 413: content of this size is not sent again (draft section 4.1.4).
-    private mutating func handleTooLarge(_ answer: Answer, _ request: ClientRequest) {
+    private mutating func handleTooLarge(_ response: ReceivedResponse, _ request: ClientRequest) {
         if let exceededSize { return abort(.tooLarge(limit: exceededSize)) }
-        guard intent.style != .plain, let size = request.content.size(sent: answer.sent),
+        guard intent.style != .plain, let size = request.content.size(sent: response.sent),
             let smaller = bound.below(size)
         else { return abort(.tooLarge(limit: limits.maxSize)) }
         learnedMax = min(learnedMax ?? .max, smaller)

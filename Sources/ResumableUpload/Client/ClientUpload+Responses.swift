@@ -18,8 +18,9 @@ extension ClientUpload {
         }
         redirections = 0
         if shouldRefreshCredentials(after: head) { return refreshCredentials(for: request) }
-        let answer = Answer(head: head, sent: sent, hasSourceEnded: hasSourceEnded, problem: problem, now: now)
-        if head.status.isSuccessful || answer.offset != nil { isOnlyAnnounced = false }
+        let response = ReceivedResponse(
+            head: head, sent: sent, hasSourceEnded: hasSourceEnded, problem: problem, now: now)
+        if head.status.isSuccessful || response.offset != nil { isOnlyAnnounced = false }
         switch request.kind {
         case .cancel: endCancellation(isConfirmed: head.status.isSuccessful || head.status.isGone)
         case .discover:
@@ -28,16 +29,16 @@ extension ClientUpload {
             let isUnknown = head.status.isUnauthorized || head.status.isTransient
             supportsResumption = isUnknown ? nil : isSupported
             endDiscovery(isSupported: isSupported)
-        case .retrieve: handleRetrieval(answer)
+        case .retrieve: handleRetrieval(response)
         case .create, .append:
             if let completed {
-                endReplay(of: completed, answer)
-            } else if isFinal(answer, to: request) {
+                endReplay(of: completed, response)
+            } else if isFinal(response, to: request) {
                 finish(head)
             } else if head.status.isSuccessful {
-                handleProgress(answer, to: request)
+                handleProgress(response, to: request)
             } else {
-                handleRefusal(answer, to: request)
+                handleRefusal(response, to: request)
             }
         case .download: break
         }
@@ -49,7 +50,7 @@ extension ClientUpload {
     }
 
     /// A final response and what is known about its request.
-    struct Answer {
+    struct ReceivedResponse {
         let head: ClientResponseHead
         let sent: Int64
         let hasSourceEnded: Bool
@@ -64,40 +65,43 @@ extension ClientUpload {
     // MARK: Responses of the target
 
     /// Whether this is the response of the target, after which there is nothing to resume (draft section 4.1.2).
-    private func isFinal(_ answer: Answer, to request: ClientRequest) -> Bool {
-        if intent.style == .plain { return answer.status.isSuccessful }
+    private func isFinal(_ response: ReceivedResponse, to request: ClientRequest) -> Bool {
+        if intent.style == .plain { return response.status.isSuccessful }
         // Some servers report the stored completeness of the upload in the response that rejects the offset.
-        if answer.status == .conflict, request.kind == .append, let reported = answer.offset, reported != request.offset
+        if response.status == .conflict, request.kind == .append, let reported = response.offset,
+            reported != request.offset
         {
             return false
         }
-        if let reported = intent.dialect.completeness(of: answer.head.fields) { return reported }
+        if let reported = intent.dialect.completeness(of: response.head.fields) { return reported }
         // When the upload is complete, some servers omit the field for completeness, or send the field of another
         // version. An offset before the end means that the upload is not complete.
-        guard answer.status.isSuccessful, intent.dialect.completeness(of: request.fields) == true else { return false }
-        guard request.kind == .append, let reported = answer.offset, let length = intent.length else { return true }
+        guard response.status.isSuccessful, intent.dialect.completeness(of: request.fields) == true else {
+            return false
+        }
+        guard request.kind == .append, let reported = response.offset, let length = intent.length else { return true }
         return reported >= length
     }
 
     // MARK: Progress
 
-    private mutating func handleProgress(_ answer: Answer, to request: ClientRequest) {
+    private mutating func handleProgress(_ response: ReceivedResponse, to request: ClientRequest) {
         if let exceededSize { return abort(.tooLarge(limit: exceededSize)) }
-        if request.kind == .create, !handleLocation(answer) { return }
+        if request.kind == .create, !handleLocation(response) { return }
         guard intent.dialect.completeness(of: request.fields) == false else {
             // The request should have completed the upload, but according to the response the upload is not complete.
-            if let reported = answer.offset, reported > acknowledged {
+            if let reported = response.offset, reported > acknowledged {
                 if accept(offset: reported) { phase = .append }
                 return
             }
             return tryAgain(.retrieve, because: .offsetConflict)
         }
-        let end = request.content.end(sent: answer.sent) ?? acknowledged
-        if answer.hasSourceEnded, intent.length == nil, case .remaining = request.content {
+        let end = request.content.end(sent: response.sent) ?? acknowledged
+        if response.hasSourceEnded, intent.length == nil, case .remaining = request.content {
             intent.length = end
             resumption?.length = end
         }
-        let reported = request.kind == .append ? answer.offset ?? end : answer.offset ?? 0
+        let reported = request.kind == .append ? response.offset ?? end : response.offset ?? 0
         let before = acknowledged
         guard accept(offset: reported) else { return }
         if acknowledged == before, request.content.hasBytes, end > before {
@@ -107,9 +111,9 @@ extension ClientUpload {
     }
 
     /// Stores the upload resource of a final response; returns false if there is none to continue with.
-    private mutating func handleLocation(_ answer: Answer) -> Bool {
-        guard let location = answer.head.location else {
-            if resumption == nil { fail(.resumptionUnsupported(answer.status)) }
+    private mutating func handleLocation(_ response: ReceivedResponse) -> Bool {
+        guard let location = response.head.location else {
+            if resumption == nil { fail(.resumptionUnsupported(response.status)) }
             return resumption != nil
         }
         if let known = resumption {
@@ -120,47 +124,47 @@ extension ClientUpload {
             fail(.locationUnusable(location.relation))
             return false
         }
-        adopt(location, now: answer.now)
-        record(limitsOf: answer.head.fields, now: answer.now)
+        adopt(location, now: response.now)
+        record(limitsOf: response.head.fields, now: response.now)
         return true
     }
 
     // MARK: Retrieval
 
-    private mutating func handleRetrieval(_ answer: Answer) {
-        let status = answer.status
+    private mutating func handleRetrieval(_ response: ReceivedResponse) {
+        let status = response.status
         guard status.isSuccessful else {
-            if status.isGone { return isExpired(answer.now) ? fail(.expired) : handleMissingResource(answer) }
+            if status.isGone { return isExpired(response.now) ? fail(.expired) : handleMissingResource(response) }
             if status.isUnauthorized { return stop(.unauthorized(status)) }
-            return status.isTransient ? tryLater(.retrieve, answer) : stop(.refused(status))
+            return status.isTransient ? tryLater(.retrieve, response) : stop(.refused(status))
         }
-        guard let reported = answer.offset else { return stop(.offsetUnknown(status)) }
-        let reportedLength = answer.head.fields.uploadInteger(UploadFieldName.length)
+        guard let reported = response.offset else { return stop(.offsetUnknown(status)) }
+        let reportedLength = response.head.fields.uploadInteger(UploadFieldName.length)
         if let reportedLength, let length = intent.length, reportedLength != length { return stop(.sourceChanged) }
         guard accept(offset: reported) else { return }
         isKnownToExist = true
         // The server still has the upload and has sent no new lifetime, so by its clock the lifetime has not passed.
-        if isExpired(answer.now) { resumption?.expires = nil }
-        if intent.dialect.completeness(of: answer.head.fields) == true { return handleCompletion(answer) }
+        if isExpired(response.now) { resumption?.expires = nil }
+        if intent.dialect.completeness(of: response.head.fields) == true { return handleCompletion(response) }
         if let exceededSize { return abort(.tooLarge(limit: exceededSize)) }
         phase = .append
     }
 
     /// Handles 404 or 410: the upload resource does not exist. After 404, an upload that was only announced is created
     /// again, unless the target may have processed its content already and must not process it twice.
-    mutating func handleMissingResource(_ answer: Answer) {
-        guard answer.status == .notFound, isOnlyAnnounced, intent.method == .put || !mayBeComplete else {
-            return fail(.gone(answer.status))
+    mutating func handleMissingResource(_ response: ReceivedResponse) {
+        guard response.status == .notFound, isOnlyAnnounced, intent.method == .put || !mayBeComplete else {
+            return fail(.gone(response.status))
         }
         forgetUpload()
-        tryLater(.create, answer)
+        tryLater(.create, response)
     }
 
-    private mutating func handleCompletion(_ answer: Answer) {
-        if intent.dialect.replaysFinalResponse {
-            phase = .replay(answer.head)
+    private mutating func handleCompletion(_ response: ReceivedResponse) {
+        if intent.dialect.clientExpectsReplay {
+            phase = .replay(response.head)
         } else {
-            endWithoutAnswer(answer.head)
+            endWithoutAnswer(response.head)
         }
     }
 
@@ -171,12 +175,12 @@ extension ClientUpload {
         finish(head, isResponseLost: true)
     }
 
-    private mutating func endReplay(of head: ClientResponseHead, _ answer: Answer) {
-        let completeness = intent.dialect.completeness(of: answer.head.fields)
+    private mutating func endReplay(of head: ClientResponseHead, _ response: ReceivedResponse) {
+        let completeness = intent.dialect.completeness(of: response.head.fields)
         completed = nil
-        if completeness ?? answer.status.isSuccessful { return finish(answer.head) }
+        if completeness ?? response.status.isSuccessful { return finish(response.head) }
         // A proxy may have sent this response.
-        if completeness == nil, answer.status.isTransient { return tryLater(.retrieve, answer) }
+        if completeness == nil, response.status.isTransient { return tryLater(.retrieve, response) }
         endWithoutAnswer(head)
     }
 
