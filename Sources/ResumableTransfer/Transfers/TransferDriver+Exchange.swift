@@ -52,7 +52,7 @@ extension TransferDriver {
             case .target: plan.request.uri
             case .upload(let uri), .other(let uri): uri
             }
-        credentials = client.credentials?.generation ?? 0
+        credentialGeneration = client.credentials?.generation ?? 0
         let fields = client.configuration.fields.merging(operation.callerFields).merging(request.fields)
         do {
             return try await client.outgoing(
@@ -214,7 +214,7 @@ extension TransferDriver {
         guard let refresh = client.credentials, let response else {
             throw TransferError(.internalFailure, "The credentials cannot be refreshed.")
         }
-        guard let wait = refresh.join(rejected: credentials, response) else {
+        guard let wait = refresh.join(rejected: credentialGeneration, response) else {
             return operation.credentialsRefreshed(isFresh: false)
         }
         let outcome: CredentialRefresh.Outcome?

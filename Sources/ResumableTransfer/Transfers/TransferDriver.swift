@@ -37,7 +37,7 @@ final class TransferDriver<Operation: TransferOperation> {
     var requests = 0
     let log: TransferLog
     /// The generation of the credentials of the last request.
-    var credentials = 0
+    var credentialGeneration = 0
 
     init(
         client: TransferClient, plan: TransferPlan<Operation>, control: TransferControl<Operation.Success>,
