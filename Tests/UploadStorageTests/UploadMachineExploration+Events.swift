@@ -271,7 +271,7 @@ extension UploadMachineExploration {
             guard world.leases.isEmpty, world.arrived.isEmpty, world.work == nil, world.removal == .none,
                 world.machine.acknowledgment == .idle, let end = next.machine.endWithoutRow(isTransient: false)
             else { return nil }
-            if end.removal != nil { next.hasRow = false }
+            if end.epoch != nil { next.hasRow = false }
         case .expire, .expireEarly:
             guard world.work == nil, world.removal == .none else { return nil }
             let hasExpired = event == .expire

@@ -154,19 +154,19 @@ import Testing
         #expect(refused == nil)
         var plain = recorded
         let end = plain.endWithoutRow(isTransient: true)
-        #expect(end?.removal == epoch && end?.reserved == 3)
+        #expect(end?.epoch == epoch && end?.reserved == 3)
         #expect(!plain.isLoaded && !plain.isCurrent(epoch))
         let second = plain.endWithoutRow(isTransient: true)
         #expect(second == nil)
         var unrecorded = UploadMachineExploration.start(isRecorded: false).machine
         var unknown = unrecorded
         let unrefused = unrecorded.endWithoutRow(isTransient: false)
-        #expect(unrefused != nil && unrefused?.removal == nil)
+        #expect(unrefused != nil && unrefused?.epoch == nil)
         // The commit may have created the row, which must not remain.
         unknown.recordingFailed()
         #expect(!unknown.isRecorded)
         let uncertain = unknown.endWithoutRow(isTransient: false)
-        #expect(uncertain?.removal == epoch)
+        #expect(uncertain?.epoch == epoch)
     }
 
     @Test("a holder that ends the processing, and is about to respond, is not notified of a take-over")

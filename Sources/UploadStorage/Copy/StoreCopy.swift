@@ -5,8 +5,8 @@ import SystemCalls
 /// A copy of a store that no server uses, to another pair of catalog and blob area. It can be interrupted at any point
 /// and run again: what has been copied is not copied again.
 ///
-/// Each file and each unfinished upload is read from the target after it was written, and its SHA-256 is compared before
-/// anything refers to it. The source is not changed.
+/// Each file and each unfinished upload is read from the destination after it was written, and its SHA-256 is compared
+/// before anything refers to it. The source is not changed.
 package struct StoreCopy {
     /// One of the two stores.
     package struct Place {
@@ -40,13 +40,13 @@ package struct StoreCopy {
     private static let pieceSize = 1 << 20
 
     private let source: Place
-    private let target: Place
+    private let destination: Place
     private let progress: (Report) -> Void
     private var report = Report()
 
     /// - Parameter progress: called after each file, upload or page of responses.
-    package init(from source: Place, to target: Place, progress: @escaping (Report) -> Void = { _ in }) {
-        (self.source, self.target, self.progress) = (source, target, progress)
+    package init(from source: Place, to destination: Place, progress: @escaping (Report) -> Void = { _ in }) {
+        (self.source, self.destination, self.progress) = (source, destination, progress)
     }
 
     /// Copies everything. Throws if the source is in a state that cannot be copied, or if one of the stores cannot be
@@ -111,7 +111,7 @@ package struct StoreCopy {
         let time = attributes.modifiedSeconds * 1_000_000_000 + attributes.modifiedNanoseconds
         if let present = try present(name, attributes) {
             // The last run may have been interrupted before it recorded the file.
-            if target.area is any PublishingBlobArea, try target.catalog.file(name.path) == nil {
+            if destination.area is any PublishingBlobArea, try destination.catalog.file(name.path) == nil {
                 try record(name, found, present, blob: "")
             }
             report.present += 1
@@ -126,8 +126,8 @@ package struct StoreCopy {
             try translating("store the time of a file") { () throws(Errno) in try blob.setModified(time) }
             try translating("synchronize a file") { () throws(Errno) in try blob.synchronize(including: .attributes) }
             try verify(blob, digest, "\(name)")
-            try target.area.makeDirectories(for: name, durably: true)
-            if let area = target.area as? any PublishingBlobArea {
+            try destination.area.makeDirectories(for: name, durably: true)
+            if let area = destination.area as? any PublishingBlobArea {
                 let epoch = try area.publish(blobName, as: name, replaces: false)
                 try area.synchronizePublication(name, of: blob, since: epoch)
             }
@@ -138,7 +138,7 @@ package struct StoreCopy {
                 try record(name, found, copied, blob: blobName)
             }
         } catch {
-            _ = try? target.area.remove(blobName)
+            _ = try? destination.area.remove(blobName)
             throw error == .preconditionFailed
                 ? .invalidState("the destination has another file with this name") : error
         }
@@ -146,12 +146,12 @@ package struct StoreCopy {
         report.bytes += attributes.size
     }
 
-    /// The attributes of this file in the target; `nil` if the target does not have it.
+    /// The attributes of this file in the destination; `nil` if the destination does not have it.
     private func present(
         _ name: PublishedName, _ attributes: PublishedFile.Attributes
     ) throws(StoreError) -> PublishedFile.Attributes? {
         do throws(StoreError) {
-            let present = try target.area.openPublished(name).file.attributes
+            let present = try destination.area.openPublished(name).file.attributes
             guard present.size == attributes.size, present.publicationTime == attributes.publicationTime else {
                 throw .invalidState("the destination has another file with this name")
             }
@@ -162,7 +162,7 @@ package struct StoreCopy {
         }
     }
 
-    /// Records the principal and the metadata of a file, if the source has a record of it. If the target's catalog
+    /// Records the principal and the metadata of a file, if the source has a record of it. If the destination's catalog
     /// publishes files, this also publishes the file.
     private func record(
         _ name: PublishedName, _ found: PublishedBlob, _ attributes: PublishedFile.Attributes, blob: String
@@ -173,10 +173,10 @@ package struct StoreCopy {
             copy.identity = attributes.publicationTime
             change = .recordFile(copy, ending: nil)
         }
-        if !(target.area is any PublishingBlobArea) {
+        if !(destination.area is any PublishingBlobArea) {
             change = .naming(change ?? .probe, .file(name, attributes, blob: blob, replaced: nil))
         }
-        if let change { try target.catalog.commit(change) }
+        if let change { try destination.catalog.commit(change) }
     }
 
     // MARK: Uploads
@@ -188,7 +188,7 @@ package struct StoreCopy {
             guard let end = page.last else { return }
             var finished: [CatalogChange] = []
             for row in page {
-                if try target.catalog.row(row.id) != nil {
+                if try destination.catalog.row(row.id) != nil {
                     report.present += 1
                 } else if row.isUnfinished {
                     do throws(StoreError) { try copyUpload(row) } catch {
@@ -199,7 +199,7 @@ package struct StoreCopy {
                     finished.append(.insert(shifted(row)))
                 }
             }
-            for outcome in target.catalog.commit(finished) { _ = try outcome.get() }
+            for outcome in destination.catalog.commit(finished) { _ = try outcome.get() }
             report.responses += finished.count
             progress(report)
             last = end.id
@@ -208,7 +208,7 @@ package struct StoreCopy {
 
     private mutating func copyUpload(_ row: CatalogRow) throws(StoreError) {
         // The name is only used inside a store. An interrupted run may have left bytes under it.
-        try translating("remove earlier bytes") { () throws(Errno) in try target.area.remove(row.blob) }
+        try translating("remove earlier bytes") { () throws(Errno) in try destination.area.remove(row.blob) }
         let blob = try create(row.blob)
         let bytes = try translating("open the content of an upload") { () throws(Errno) in
             row.offset > 0 ? try source.area.open(row.blob) : nil
@@ -227,9 +227,9 @@ package struct StoreCopy {
             try blob.synchronize(including: .name)
         }
         try verify(blob, digest, "\(row.id)")
-        try target.catalog.commit(.insert(shifted(row)))
-        // A server that already uses the target can continue the upload.
-        target.catalog.release(row.id, fence: 1)
+        try destination.catalog.commit(.insert(shifted(row)))
+        // A server that already uses the destination can continue the upload.
+        destination.catalog.release(row.id, fence: 1)
         report.uploads += 1
         report.bytes += row.offset
     }
@@ -237,7 +237,7 @@ package struct StoreCopy {
     /// The row with the times of the other clock.
     private func shifted(_ row: CatalogRow) -> CatalogRow {
         var row = row
-        let shift = target.time - source.time
+        let shift = destination.time - source.time
         row.createdAt += shift
         row.upload.expiresAt = row.upload.expiresAt.map { $0 + shift }
         row.expiresAt = row.expiresAt.map { $0 + shift }
@@ -249,13 +249,13 @@ package struct StoreCopy {
     /// Copies the events last, so that none is delivered before its upload can be found.
     private mutating func copyEvents() throws(StoreError) {
         var present: Set<String> = []
-        try forEachEvent(of: target) { page in present.formUnion(page.map(\.id)) }
-        let (target, known) = (target, present)
+        try forEachEvent(of: destination) { page in present.formUnion(page.map(\.id)) }
+        let (destination, known) = (destination, present)
         var copied = 0
         try forEachEvent(of: source) { (page) throws(StoreError) in
             let missing = page.filter { !known.contains($0.id) }
             if missing.isEmpty { return }
-            try target.catalog.commit(.reporting(.probe, missing))
+            try destination.catalog.commit(.reporting(.probe, missing))
             copied += missing.count
         }
         report.events = copied
@@ -277,7 +277,7 @@ package struct StoreCopy {
     // MARK: Bytes
 
     private func create(_ name: String) throws(StoreError) -> any Blob {
-        try translating("create a file") { () throws(Errno) in try target.area.create(name) }
+        try translating("create a file") { () throws(Errno) in try destination.area.create(name) }
     }
 
     /// - Parameter read: copies bytes from an offset on into a buffer, and returns their number, 0 at the end.

@@ -121,16 +121,16 @@ extension OpenUpload {
         as phase: UploadRecord.Phase, _ file: FileRecord? = nil, expiresAt: Int64, oldNameRemains: Bool = true
     ) {
         if let file { context.fileRecords.remove(file.name) }
-        let (row, reserved, decided, fence) = update { state in
-            let decided = state.intent?.name
+        let (row, reserved, decidedName, fence) = update { state in
+            let decidedName = state.intent?.name
             state.row?.phase = phase
             state.row?.expiresAt = expiresAt
             if let upload = state.row?.upload { state.row?.upload = upload.withoutFields }
-            return (state.row, state.machine.finish(as: phase), decided, state.fence)
+            return (state.row, state.machine.finish(as: phase), decidedName, state.fence)
         }
         // If the response to the transaction was lost, the catalog still regards this store as the holder.
         context.catalog.release(id, fence: fence)
-        if let decided { context.pathLocks.clearUnsettled(decided, id) }
+        if let decidedName { context.pathLocks.clearUnsettled(decidedName, id) }
         guard let row else { return }
         if !isTransient { context.finished.add(phase) }
         context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
@@ -145,11 +145,11 @@ extension OpenUpload {
         try context.catalog.commit(
             .delete([CatalogChange.Removal(id: id, epoch: machine.epoch)]), of: id
         ) { $0 == nil }
-        let decided = update { state in
+        let decidedName = update { state in
             defer { state.machine.clearRecord() }
             return state.intent?.name
         }
-        if let decided { context.pathLocks.clearUnsettled(decided, id) }
+        if let decidedName { context.pathLocks.clearUnsettled(decidedName, id) }
     }
 
     // MARK: Interrupted publications

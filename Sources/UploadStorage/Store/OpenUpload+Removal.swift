@@ -85,9 +85,9 @@ extension OpenUpload {
             context.discard(removal.row.blob)
         } else {
             // If the sweep has removed the row already, `removed` is empty.
-            var phase = RemovedRows()
-            phase.add(removal.row.phase)
-            context.finished.remove(removed ?? phase)
+            var counted = RemovedRows()
+            counted.add(removal.row.phase)
+            context.finished.remove(removed ?? counted)
         }
     }
 
@@ -96,12 +96,12 @@ extension OpenUpload {
     /// Ends a plain upload, or an upload that has no row, and removes its bytes. From now on it does not exist for any
     /// request.
     func forget() {
-        let forgotten = update { state -> (row: CatalogRow, reserved: Int64, removal: Int64?)? in
+        let forgotten = update { state -> (row: CatalogRow, reserved: Int64, epoch: Int64?)? in
             guard let row = state.row, let end = state.machine.endWithoutRow(isTransient: isTransient) else {
                 return nil
             }
             state.row = nil
-            return (row, end.reserved, end.removal)
+            return (row, end.reserved, end.epoch)
         }
         guard let (row, reserved, epoch) = forgotten else { return }
         context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)

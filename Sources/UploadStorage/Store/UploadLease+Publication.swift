@@ -186,14 +186,13 @@ extension UploadLease {
     ) throws(StoreError) {
         let id = upload.id
         try upload.commit(.recordIntent(id, epoch: epoch, intent)) { $0?.intent == intent }
-        let last = upload.update { state in
-            defer {
-                state.row?.intent = intent
-                state.validated = validated
-            }
-            return state.machine.decide() ? state.row?.intent?.name : nil
+        let previousName = upload.update { state in
+            let previousName = state.machine.decide() ? state.row?.intent?.name : nil
+            state.row?.intent = intent
+            state.validated = validated
+            return previousName
         }
-        if let last { context.pathLocks.clearUnsettled(last, id) }
+        if let previousName { context.pathLocks.clearUnsettled(previousName, id) }
         context.pathLocks.setUnsettled(intent.name, id)
     }
 

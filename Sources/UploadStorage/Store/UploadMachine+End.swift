@@ -186,7 +186,7 @@ extension UploadMachine {
     /// Ends an upload that has no row, or a plain upload, whose row ends with its lease.
     /// - Returns: the number of bytes that were reserved, and the epoch with which the row has to be removed, which is
     ///   nil if there is certainly no row; nil if the upload has ended already, or has a row.
-    mutating func endWithoutRow(isTransient: Bool) -> (reserved: Int64, removal: Int64?)? {
+    mutating func endWithoutRow(isTransient: Bool) -> (reserved: Int64, epoch: Int64?)? {
         guard isLoaded, isUnfinished, isTransient || !isRecorded else { return nil }
         notification = .none
         defer { revoke() }
