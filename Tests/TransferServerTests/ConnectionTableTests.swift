@@ -46,7 +46,7 @@ struct ConnectionTableTests {
         #expect(decide(connections, client(3), at: now) == .close(4))
         #expect(decide(connections, client(3, isExempt: true), at: now) == .close(4))
         // The client with the most connections gets no further one: all of its connections are faster than a new one.
-        #expect(decide(connections, client(2), at: now) == .refuse)
+        #expect(decide(connections, client(2), at: now) == .reject)
     }
 
     @Test("a new connection of the client with the most connections can replace only a slower one of that client")
@@ -60,9 +60,9 @@ struct ConnectionTableTests {
         }
         let now = 10 * Self.second
         #expect(decide(connections(bytes: 10 * 1024 - 1), client(2), at: now) == .close(2))
-        #expect(decide(connections(bytes: 10 * 1024), client(2), at: now) == .refuse)
+        #expect(decide(connections(bytes: 10 * 1024), client(2), at: now) == .reject)
         // A connection that was just opened is not closed for a connection that arrives at the same time.
-        #expect(decide(connections(bytes: 0), client(2), at: 0) == .refuse)
+        #expect(decide(connections(bytes: 0), client(2), at: 0) == .reject)
     }
 
     @Test(
@@ -77,9 +77,9 @@ struct ConnectionTableTests {
         // With a second connection a client has the most connections, and its new connection is compared only with its
         // first connection.
         #expect(decide(each, client(3), at: now) == .close(3))
-        #expect(decide(each, client(1), at: now) == .refuse)
+        #expect(decide(each, client(1), at: now) == .reject)
         let fast = (1...4).map { Connection(id: $0, client: client($0), since: 0, bytes: 100_000) }
-        #expect(decide(fast, client(9), at: now) == .refuse)
+        #expect(decide(fast, client(9), at: now) == .reject)
     }
 
     @Test("exempt connections are closed only if no others are open")
@@ -88,7 +88,7 @@ struct ConnectionTableTests {
         let idle = (1...5).map { Connection(id: $0, client: proxy, since: 0, bytes: 0) }
         let now = 10 * Self.second
         let busy = Connection(id: 9, client: client(2), since: 0, bytes: 1_000_000)
-        #expect(decide(idle + [busy], client(3), at: now) == .refuse)
+        #expect(decide(idle + [busy], client(3), at: now) == .reject)
         #expect(decide(idle + [busy], proxy, at: now) == .close(9))
         let slow = Connection(id: 9, client: client(2), since: 0, bytes: 0)
         #expect(decide(idle + [slow], client(3), at: now) == .close(9))
@@ -121,7 +121,7 @@ struct ConnectionTableTests {
         #expect(table.makeRoom(for: proxy, at: 112 * Self.second) { _ in 0 } == .close(3))
         for id in [2, 4, 4, 99] { table.remove(id) }
         #expect(table.count == 0 && table.largestClient == nil)
-        #expect(table.makeRoom(for: other, at: 0) { _ in 0 } == .refuse)
+        #expect(table.makeRoom(for: other, at: 0) { _ in 0 } == .reject)
     }
 
     @Test(
@@ -161,10 +161,10 @@ struct ConnectionTableTests {
         let counts = Dictionary(all.map { ($0.client, 1) }, uniquingKeysWith: +)
         let largest = counts.values.max()
         let slowest = all.filter { counts[$0.client] == largest }.min {
-            // If the new connection is as slow as another one, the new connection is refused.
+            // If the new connection is as slow as another one, the new connection is rejected.
             ($0.rate(at: now), $0.id) < ($1.rate(at: now), $1.id)
         }
-        return slowest.map { $0.id == -1 ? .refuse : .close($0.id) } ?? .refuse
+        return slowest.map { $0.id == -1 ? .reject : .close($0.id) } ?? .reject
     }
 
     @Test("a slow client that reconnects all the time displaces no other client, and few connections are measured")

@@ -149,7 +149,7 @@ final class ConnectionEntry: Sendable {
     }
 
     /// Closes the connection unless a response is being produced or sent.
-    func closeUnlessAnswering() {
+    func closeUnlessResponding() {
         state.withLock {
             switch $0.phase {
             case .server, .response: return

@@ -32,8 +32,8 @@ final class ConnectionRegistry: Sendable {
     /// The result of ``admit(_:)``.
     enum Admission {
         case served
-        /// The limit was reached. `closed` connections were closed for the new one, which is served unless `isRefused`.
-        case limited(closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?)
+        /// The limit was reached. `closed` connections were closed for the new one, which is served unless `isRejected`.
+        case limited(closed: Int, isRejected: Bool, largest: (client: ConnectionClient, count: Int)?)
     }
 
     /// Decides whether a new connection of `client` is served. If there are too many connections, it closes another
@@ -43,18 +43,18 @@ final class ConnectionRegistry: Sendable {
         let admission = entries.withLock { entries -> Admission in
             guard entries.table.count >= capacity else { return .served }
             let largest = entries.table.largestClient
-            var isRefused = entries.open.count - entries.table.count >= Self.maxClosing(capacity: capacity)
+            var isRejected = entries.open.count - entries.table.count >= Self.maxClosing(capacity: capacity)
             let (client, now) = (client(), SystemClock.monotonicNanoseconds())
             // Several listeners may have admitted connections at the same time.
-            while !isRefused && entries.table.count >= capacity {
+            while !isRejected && entries.table.count >= capacity {
                 switch entries.table.makeRoom(
                     for: client, at: now, measure: { entries.open[$0]?.transferredBytes() ?? 0 })
                 {
-                case .refuse: isRefused = true
+                case .reject: isRejected = true
                 case .close(let id): entries.open[id].map { closed.append($0) }
                 }
             }
-            return .limited(closed: closed.count, isRefused: isRefused, largest: largest)
+            return .limited(closed: closed.count, isRejected: isRejected, largest: largest)
         }
         for entry in closed { entry.close(reason: .tooMany) }
         return admission
@@ -91,7 +91,7 @@ final class ConnectionRegistry: Sendable {
     func drain(until deadline: Int64) {
         entries.withLock { $0.isDraining = true }
         repeat {
-            for entry in snapshot() { entry.closeUnlessAnswering() }
+            for entry in snapshot() { entry.closeUnlessResponding() }
         } while !isEmpty(by: min(deadline, SystemClock.monotonicNanoseconds() + 50_000_000))
             && SystemClock.monotonicNanoseconds() < deadline && !entries.withLock { $0.shouldDrainNow }
         for entry in snapshot() { entry.close(reason: .stopping) }
@@ -119,8 +119,8 @@ final class ConnectionRegistry: Sendable {
         return entries.wait(until: deadline) { $0.isStopped ? true : nil } == nil
     }
 
-    /// Resets the state after a failed start.
-    func resume() { entries.withLock { $0.isStopped = false } }
+    /// Resets the state before a start, also after a failed one.
+    func prepareStart() { entries.withLock { $0.isStopped = false } }
 
     func stop() {
         entries.withLock { $0.isStopped = true }
@@ -151,7 +151,7 @@ struct ConnectionTable<ID: Hashable> {
     /// The decision about a new connection if the limit is reached.
     enum Decision: Equatable {
         /// The new connection is not served.
-        case refuse
+        case reject
         /// This connection is closed, and the new one is served.
         case close(ID)
     }
@@ -286,14 +286,14 @@ struct ConnectionTable<ID: Hashable> {
                 if known < lowestKnown { (first, lowestKnown) = ((group, row), known) }
             }
         }
-        guard let first else { return .refuse }
+        guard let first else { return .reject }
         consider(first.group, first.row)
         for group in compared {
             for row in groups[group].rows.indices where groups[group].rows[row].rate(at: now) < lowest {
                 consider(group, row)
             }
         }
-        guard let slowest else { return .refuse }
+        guard let slowest else { return .reject }
         remove(slowest)
         return .close(slowest)
     }

@@ -24,7 +24,7 @@ protocol RequestService: Sendable {
     func contentFailed(_ error: any Error, request: RequestID)
     /// Reports that a new connection exceeded the limit: open connections were closed for it, or it was rejected.
     /// - Parameter largest: the client with the most connections, and how many it had.
-    func reachedConnectionLimit(closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?)
+    func reachedConnectionLimit(closed: Int, isRejected: Bool, largest: (client: ConnectionClient, count: Int)?)
 }
 
 /// One listening socket served by libmicrohttpd, with a thread for each connection.
@@ -165,9 +165,9 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     fileprivate func admits(_ address: UnsafePointer<sockaddr>, length: socklen_t) -> Bool {
         let admission = registry.admit(
             service.client(ofPeer: SocketOutput.numericHost(of: address, length: length)))
-        guard case .limited(let closed, let isRefused, let largest) = admission else { return true }
-        service.reachedConnectionLimit(closed: closed, isRefused: isRefused, largest: largest)
-        return !isRefused
+        guard case .limited(let closed, let isRejected, let largest) = admission else { return true }
+        service.reachedConnectionLimit(closed: closed, isRejected: isRejected, largest: largest)
+        return !isRejected
     }
 }
 

@@ -78,7 +78,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
         }
         if proposal.target.isCollection { return .accept }
         do {
-            let name = try Self.existing(PublishedName(segments: proposal.target.segments))
+            let name = try Self.valid(PublishedName(segments: proposal.target.segments))
             let current = try attributes(of: name)
             if let refusal = Self.refusal(
                 method: proposal.method, fields: proposal.fields, current: current, mayReplace: proposal.mayReplace)
@@ -132,7 +132,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
             let path = collectionPath(of: place.target)
             return try upload.publish(
                 Publication(
-                    name: try Self.existing(names.name(0)), fields: FileFields.saved(of: fields), replaces: false,
+                    name: try Self.valid(names.name(0)), fields: FileFields.saved(of: fields), replaces: false,
                     alternatives: { names.name($0) },
                     condition: { method == .put ? Self.refusal(method: method, fields: fields, current: $0) : nil },
                     refused: Self.noFreeName, validated: Self.validated,
@@ -144,7 +144,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
         let mayReplace = place.mayReplace
         return try upload.publish(
             Publication(
-                name: try Self.existing(PublishedName(segments: place.target.segments)),
+                name: try Self.valid(PublishedName(segments: place.target.segments)),
                 fields: FileFields.saved(of: fields),
                 condition: { Self.refusal(method: method, fields: fields, current: $0, mayReplace: mayReplace) },
                 refused: Self.preconditionFailed, validated: Self.validated,
@@ -203,7 +203,8 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
         }
     }
 
-    private static func existing(_ name: PublishedName?) throws(StoreError) -> PublishedName {
+    /// - Throws: `notFound` if the name is not valid.
+    private static func valid(_ name: PublishedName?) throws(StoreError) -> PublishedName {
         guard let name else { throw .notFound }
         return name
     }
@@ -229,7 +230,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
                 return try FileListing(store: store, resourcePolicy: resourcePolicy)
                     .response(to: request, directory: request.target.segments)
             }
-            let name = try Self.existing(PublishedName(segments: request.target.segments))
+            let name = try Self.valid(PublishedName(segments: request.target.segments))
             if request.method == .delete { return try remove(name, fields: request.fields) }
             let file = try store.publishedFile(name)
             var fields = FileFields.served(of: file, named: name.lastSegment, showsActiveTypes: showsActiveTypes)

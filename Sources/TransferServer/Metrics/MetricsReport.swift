@@ -188,7 +188,7 @@ struct MetricsReport: Sendable {
         exposition.add(
             "onward_connections_refused_total", .counter,
             "Connections closed at the limit: rejected new connections, and open connections closed to make room.",
-            counts.refusedConnections)
+            counts.connectionsAtLimit)
         exposition.add("onward_ready", .gauge, "Whether /readyz responds with 200.", isReady ? 1 : 0)
         exposition.add(
             "onward_log_lines_dropped_total", .counter,

@@ -24,7 +24,7 @@ final class ServerMetrics: StoreObserver {
         if uploads > 0 { counts.withLock { $0.add(expired: uploads) } }
     }
 
-    func count(refusedConnections connections: Int) { counts.withLock { $0.add(refusedConnections: connections) } }
+    func count(connectionsAtLimit connections: Int) { counts.withLock { $0.add(connectionsAtLimit: connections) } }
 
     func observe(_ step: DurableStep, nanoseconds: Int64, isDone: Bool) {
         counts.withLock { $0.record(step, nanoseconds: nanoseconds, isDone: isDone) }
@@ -85,7 +85,7 @@ struct ServerCounts: Sendable {
     private(set) var received: Int64 = 0
     private(set) var sent: Int64 = 0
     private(set) var expired = 0
-    private(set) var refusedConnections = 0
+    private(set) var connectionsAtLimit = 0
     private(set) var steps: [DurableStep: Steps] = Dictionary(
         uniqueKeysWithValues: DurableStep.allCases.map { ($0, Steps()) })
 
@@ -126,7 +126,7 @@ struct ServerCounts: Sendable {
 
     mutating func add(expired uploads: Int) { expired += uploads }
 
-    mutating func add(refusedConnections connections: Int) { refusedConnections += connections }
+    mutating func add(connectionsAtLimit connections: Int) { connectionsAtLimit += connections }
 
     mutating func record(_ step: DurableStep, nanoseconds: Int64, isDone: Bool) {
         steps[step]?.seconds.observe(Double(nanoseconds) / 1e9)

@@ -17,8 +17,8 @@ struct TrustedProxies: Sendable {
     ///   users can open it.
     func origin(of fields: Fields, peer: String?) -> RequestOrigin {
         guard Self.areForwarded(fields), trusts(peer: peer) else { return RequestOrigin(client: peer) }
-        let standard = last(of: forwardedHops(fields))
-        let unstandardized = last(of: xForwardedForHops(fields))
+        let standard = nearestUntrusted(in: forwardedHops(fields))
+        let unstandardized = nearestUntrusted(in: xForwardedForHops(fields))
         var origin = RequestOrigin(client: peer)
         // A proxy sets one of the fields and may forward the other one from the client. If they differ, neither is
         // used.
@@ -81,7 +81,7 @@ struct TrustedProxies: Sendable {
 
     /// Returns the first element whose client is not a trusted proxy, or the last element if there is none. The search
     /// ends before an element without a client.
-    private func last(of hops: [ForwardedElement]) -> ForwardedElement? {
+    private func nearestUntrusted(in hops: [ForwardedElement]) -> ForwardedElement? {
         var result: ForwardedElement?
         for hop in hops {
             guard let client = hop.client else { return result ?? hop }

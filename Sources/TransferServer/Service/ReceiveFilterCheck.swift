@@ -107,5 +107,5 @@ extension RequestRecorder {
     func responseFields(for fields: Fields, isSecure: Bool) -> Fields { [:] }
     func record(_ summary: RequestSummary) {}
     func contentFailed(_ error: any Error, request: RequestID) {}
-    func reachedConnectionLimit(closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?) {}
+    func reachedConnectionLimit(closed: Int, isRejected: Bool, largest: (client: ConnectionClient, count: Int)?) {}
 }

@@ -217,7 +217,7 @@ public final class Server: Sendable {
     public func stopNow() { registry.drainNow() }
 
     private func startThreads(_ state: inout Running) throws(StartError) {
-        registry.resume()
+        registry.prepareStart()
         do throws(Errno) { try log.start() } catch { throw .cannotStartThread("the log", error) }
         do throws(Errno) {
             state.threads.append(try WorkerThread(name: "reaper") { [registry] in registry.reap() })

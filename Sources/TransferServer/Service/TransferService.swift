@@ -24,7 +24,7 @@ final class TransferService: RequestService {
     private let draining = Atomic<Bool>(false)
     /// The numbers of connections that were closed or rejected since the last report, and the time of the next report
     /// (monotonic nanoseconds).
-    private let refusals = Monitor((closed: 0, refused: 0, nextReport: Int64(0)))
+    private let refusals = Monitor((closed: 0, rejected: 0, nextReport: Int64(0)))
 
     init(
         configuration: ServerConfiguration, store: UploadStore, routes: Routes, log: ServerLog,
@@ -53,20 +53,20 @@ final class TransferService: RequestService {
         if configuration.explains { log.explain(summary) }
     }
 
-    func reachedConnectionLimit(closed: Int, isRefused: Bool, largest: (client: ConnectionClient, count: Int)?) {
-        metrics.count(refusedConnections: closed + (isRefused ? 1 : 0))
+    func reachedConnectionLimit(closed: Int, isRejected: Bool, largest: (client: ConnectionClient, count: Int)?) {
+        metrics.count(connectionsAtLimit: closed + (isRejected ? 1 : 0))
         let now = SystemClock.monotonicNanoseconds()
-        let report = refusals.withLock { refusals -> (closed: Int, refused: Int)? in
+        let report = refusals.withLock { refusals -> (closed: Int, rejected: Int)? in
             refusals.closed += closed
-            refusals.refused += isRefused ? 1 : 0
+            refusals.rejected += isRejected ? 1 : 0
             guard now >= refusals.nextReport else { return nil }
             defer { refusals = (0, 0, now + 60_000_000_000) }
-            return (refusals.closed, refusals.refused)
+            return (refusals.closed, refusals.rejected)
         }
         guard let report else { return }
         log.warning(
             "the maximum of \(configuration.maxConnections) connections (--max-connections) is reached; since the last"
-                + " report the server closed \(report.closed) connections to make room and refused \(report.refused)"
+                + " report the server closed \(report.closed) connections to make room and rejected \(report.rejected)"
                 + (largest.map { "; \($0.client) has the most connections, \($0.count)" } ?? ""))
     }
 

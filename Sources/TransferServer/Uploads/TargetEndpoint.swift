@@ -234,7 +234,7 @@ struct TargetEndpoint {
                 handler: handler, target: stored.target)
             return try UploadExchange.begin(
                 context, lease: lease, plan: plan,
-                origin: isComplete == nil ? .plain : .creation(location: location, isAnnounced: isAnnounced))
+                kind: isComplete == nil ? .plain : .creation(location: location, isAnnounced: isAnnounced))
         } catch .superseded {
             return .drop
         } catch {

@@ -106,7 +106,7 @@ struct UploadEndpoint {
         _ lease: UploadLease, _ state: UploadState, _ context: UploadExchange.Context
     ) throws(StoreError) -> Response {
         let plan = ContentPlan(start: state.offset, completion: .atLength, length: state.length)
-        switch try UploadExchange.begin(context, lease: lease, plan: plan, origin: .retrieval) {
+        switch try UploadExchange.begin(context, lease: lease, plan: plan, kind: .retrieval) {
         case .respond(let response): return response
         case .receive(let exchange):
             // The content of this request does not belong to the upload and is not read.
@@ -134,7 +134,7 @@ struct UploadEndpoint {
         func attempt() throws(StoreError) -> FirstStep {
             switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero, exclusive: true) {
             case .lease(let lease): try begin(append, lease, responses)
-            case .processing(let record), .complete(let record): answer(append, record, responses)
+            case .processing(let record), .complete(let record): respond(to: append, record, responses)
             }
         }
         if append.contentLength == 0 { return try repeatingOnce(attempt) }
@@ -143,7 +143,7 @@ struct UploadEndpoint {
     }
 
     /// Responds to an append to an upload that accepts no more content.
-    private func answer(_ append: Append, _ record: UploadRecord, _ responses: UploadResponses) -> FirstStep {
+    private func respond(to append: Append, _ record: UploadRecord, _ responses: UploadResponses) -> FirstStep {
         request.offset = record.offset
         let state = state(of: record, offset: record.offset)
         guard append.contentLength != nil else {
@@ -151,7 +151,7 @@ struct UploadEndpoint {
             // append.
             var empty = append
             empty.contentLength = 0
-            let served = answer(empty, record, responses)
+            let served = respond(to: empty, record, responses)
             guard case .respond(let response) = served else { return served }
             return .receive(DeferredExchange(refused(.completed, responses, record)) { response })
         }
@@ -216,7 +216,7 @@ struct UploadEndpoint {
             }
             request.progress.hasResumed = plan.start > 0
             isLeasePassedOn = true
-            return try UploadExchange.begin(context, lease: lease, plan: plan, origin: .append)
+            return try UploadExchange.begin(context, lease: lease, plan: plan, kind: .append)
         }
     }
 

@@ -18,7 +18,7 @@ final class UploadExchange: Exchange {
     }
 
     /// The kind of the request that is handled.
-    enum Origin {
+    enum Kind {
         /// A request that does not use the upload protocol.
         case plain
         /// - Parameters:
@@ -32,7 +32,7 @@ final class UploadExchange: Exchange {
 
     let context: Context
     let lease: UploadLease
-    let origin: Origin
+    let kind: Kind
     private var counter: ContentCounter
     private var pace: AcknowledgmentPace
     private let contentDigest: DigestField?
@@ -42,10 +42,10 @@ final class UploadExchange: Exchange {
     /// Whether another request, possibly of another server, may have reported a later offset.
     private var isTakenOver = false
 
-    private init(_ context: Context, lease: UploadLease, plan: ContentPlan, origin: Origin) {
+    private init(_ context: Context, lease: UploadLease, plan: ContentPlan, kind: Kind) {
         self.context = context
         self.lease = lease
-        self.origin = origin
+        self.kind = kind
         counter = ContentCounter(plan)
         pace = AcknowledgmentPace(
             start: plan.start, now: SystemClock.monotonicNanoseconds(),
@@ -58,9 +58,9 @@ final class UploadExchange: Exchange {
     /// Prepares the lease for the content that the plan expects.
     /// - Throws: only `superseded`, if another request has taken the upload over.
     static func begin(
-        _ context: Context, lease: UploadLease, plan: ContentPlan, origin: Origin
+        _ context: Context, lease: UploadLease, plan: ContentPlan, kind: Kind
     ) throws(StoreError) -> FirstStep {
-        let exchange = UploadExchange(context, lease: lease, plan: plan, origin: origin)
+        let exchange = UploadExchange(context, lease: lease, plan: plan, kind: kind)
         context.request.explanation?.progressObstacle = exchange.progressObstacle
         do throws(StoreError) {
             if plan.determinesLength, let length = plan.length { try lease.setLength(length) }
@@ -197,7 +197,7 @@ final class UploadExchange: Exchange {
         if lease.id != nil { _ = try lease.acknowledge() }
         if isProcessing { lease.endProcessing() }
         isProcessing = false
-        if case .creation(_, isAnnounced: false) = origin { remove() }
+        if case .creation(_, isAnnounced: false) = kind { remove() }
     }
 
     /// Removes an unfinished upload whose client does not know its URL.
@@ -210,7 +210,7 @@ final class UploadExchange: Exchange {
     }
 
     /// Whether no response contains the URL of the upload, so it cannot be continued.
-    private var isUnreachable: Bool { if case .creation(location: nil, _) = origin { true } else { false } }
+    private var isUnreachable: Bool { if case .creation(location: nil, _) = kind { true } else { false } }
 
     /// The offset for an error response; `nil` if it cannot be reported.
     private var reportableOffset: Int64? { isRemoved || isTakenOver ? nil : lease.reportableOffset }
@@ -218,7 +218,6 @@ final class UploadExchange: Exchange {
     // MARK: End of the content
 
     func finish() -> NextStep {
-        var completion: UploadCompletion?
         // The lease is released before the response is sent, so that a later request does not close this connection.
         defer { lease.release() }
         do {
@@ -241,19 +240,29 @@ final class UploadExchange: Exchange {
                     return .respond(failed(refusal))
                 }
                 try beginProcessing()
-                completion = UploadCompletion(context, lease: lease, length: length)
-                switch try completion?.run() ?? .final(Response(status: 500)) {
-                case .final(let answer):
-                    request.progress.hasCompleted = lease.id != nil
-                    return .respond(finished(answer, length: length))
-                case .postponed(let error):
-                    try stopProcessing()
-                    return .respond(postponed(error))
-                }
+                return complete(length)
+            }
+        } catch {
+            if isProcessing { lease.endProcessing() }
+            return step(for: error)
+        }
+    }
+
+    /// Completes the upload after its processing has begun.
+    private func complete(_ length: Int64) -> NextStep {
+        var completion = UploadCompletion(context, lease: lease, length: length)
+        do throws(StoreError) {
+            switch try completion.run() {
+            case .final(let response):
+                request.progress.hasCompleted = lease.id != nil
+                return .respond(finished(response, length: length))
+            case .postponed(let error):
+                try stopProcessing()
+                return .respond(postponed(error))
             }
         } catch {
             // If the target has run and must not run again, `release` stores the response for an interrupted target.
-            let isFinal = completion?.targetHasRun == true && lease.isProcessingRecorded
+            let isFinal = completion.targetHasRun && lease.isProcessingRecorded
             if isProcessing && !isFinal { lease.endProcessing() }
             return step(for: error)
         }
@@ -280,39 +289,39 @@ final class UploadExchange: Exchange {
     // MARK: Responses
 
     private func partResponse() -> Response {
-        switch origin {
+        switch kind {
         case .creation(let location?, _): context.responses.created(location: location, state: state())
         default: context.responses.appended(state: state())
         }
     }
 
-    private func finished(_ answer: Response, length: Int64) -> Response {
-        switch origin {
-        case .plain: answer
+    private func finished(_ response: Response, length: Int64) -> Response {
+        switch kind {
+        case .plain: response
         case .creation(let location, _):
-            context.responses.finished(answer, state: state(offset: length), uploadLocation: location)
+            context.responses.finished(response, state: state(offset: length), uploadLocation: location)
         case .append:
-            context.responses.finished(answer, state: state(offset: length), uploadLocation: nil)
+            context.responses.finished(response, state: state(offset: length), uploadLocation: nil)
         case .retrieval:
-            context.responses.retrieved(state: state(offset: length, phase: .complete(answer)))
+            context.responses.retrieved(state: state(offset: length, phase: .complete(response)))
         }
     }
 
     private func refused(_ error: UploadError) -> Response {
-        if case .plain = origin { return Response(error.problem(in: context.responses.dialect)) }
+        if case .plain = kind { return Response(error.problem(in: context.responses.dialect)) }
         return context.responses.refused(
             error, offset: reportableOffset, limits: remainingLimits)
     }
 
     private func postponed(_ error: TargetUnavailable) -> Response {
         // After any other error status of a HEAD, tus-js-client creates the upload again.
-        let status: Status = if case .retrieval = origin { .locked } else { 503 }
+        let status: Status = if case .retrieval = kind { .locked } else { 503 }
         return failed(.targetUnavailable(status), ["Retry-After": error.retryAfterField])
     }
 
     private func failed(_ problem: ProblemDetails, _ fields: Fields = Fields()) -> Response {
         var response: Response
-        if case .plain = origin {
+        if case .plain = kind {
             response = Response(problem)
         } else {
             response = context.responses.failed(problem, offset: reportableOffset)
@@ -341,7 +350,7 @@ final class UploadExchange: Exchange {
             return step(for: error)
         }
         let response: Response =
-            if case .plain = origin { Response(error.problem(in: context.responses.dialect)) } else {
+            if case .plain = kind { Response(error.problem(in: context.responses.dialect)) } else {
                 context.responses.refused(error, limits: remainingLimits)
             }
         return .respond(response)

@@ -183,7 +183,7 @@ struct AccessLogTests {
             let found = try lines(
                 server, 1, containing: "warning: the maximum of 1 connections (--max-connections) is reached")
             #expect(found.count == 1)
-            let end = "closed 0 connections to make room and refused 1; 127.0.0.1 has the most connections, 1"
+            let end = "closed 0 connections to make room and rejected 1; 127.0.0.1 has the most connections, 1"
             #expect(found[0].hasSuffix(end))
             // The numbers and the address differ.
             func words(_ text: String) -> [String] {
