@@ -11,11 +11,11 @@ package struct LogOutput: Sendable {
 
     /// Writes a line with as few calls as possible, so that lines of several processes do not mix. Blocks while the
     /// reader does not read, and ignores errors.
-    package func write(_ line: String) { try? deliver(line) }
+    package func write(_ line: String) { try? writeOrThrow(line) }
 
     /// Writes a line as ``write(_:)`` does, but throws if not all of it can be written.
     /// - Throws: the error of write(2).
-    package func deliver(_ text: String) throws(Errno) {
+    package func writeOrThrow(_ text: String) throws(Errno) {
         var text = text
         let failure = text.withUTF8 { bytes -> Errno? in
             var remaining = UnsafeRawBufferPointer(bytes)

@@ -178,9 +178,9 @@ package struct ProgramRun: Sendable {
 private final class InputFeed: Sendable {
     private static let pieceSize = 256 << 10
 
-    private enum State { case runs, stops, isComplete, hasFailed }
+    private enum State { case running, stopping, complete, failed }
 
-    private let state = Monitor(State.runs)
+    private let state = Monitor(State.running)
     private let thread: WorkerThread
 
     init(_ pipe: FileDescriptor, _ read: @escaping @Sendable (UnsafeMutableRawBufferPointer, Int64) -> Int?)
@@ -197,12 +197,12 @@ private final class InputFeed: Sendable {
             var offset: Int64 = 0
             while true {
                 guard let count = buffer.withUnsafeMutableBytes({ read($0, offset) }) else {
-                    return state.withLock { $0 = .hasFailed }
+                    return state.withLock { $0 = .failed }
                 }
-                if count == 0 { return state.withLock { $0 = .isComplete } }
+                if count == 0 { return state.withLock { $0 = .complete } }
                 let isWritten = buffer.withUnsafeBytes { bytes in
                     pipe.write(
-                        UnsafeRawBufferPointer(rebasing: bytes[..<count]), while: { state.withLock { $0 == .runs } })
+                        UnsafeRawBufferPointer(rebasing: bytes[..<count]), while: { state.withLock { $0 == .running } })
                 }
                 // The program has ended, or need not read all of its input.
                 if !isWritten { return }
@@ -214,9 +214,9 @@ private final class InputFeed: Sendable {
     /// Ends the thread after the end of the program.
     /// - Returns: whether no read has failed.
     func end() -> Bool {
-        state.withLock { if $0 == .runs { $0 = .stops } }
+        state.withLock { if $0 == .running { $0 = .stopping } }
         thread.join()
-        return state.withLock { $0 != .hasFailed }
+        return state.withLock { $0 != .failed }
     }
 }
 

@@ -10,7 +10,7 @@ struct Expectation {
         var offset: Int64 = 0
         var mayEnd = false
         var targetHasRun = false
-        var answer: Response?
+        var response: Response?
         var mustBeGone = false
         var mayBeCanceled = false
         var mayBeSwept = false
@@ -44,7 +44,7 @@ struct Expectation {
             uploads[upload].targetHasRun = true
             uploads[upload].isConfirmed = true
         case .answered(let upload, let response):
-            uploads[upload].answer = response
+            uploads[upload].response = response
             uploads[upload].isConfirmed = true
         case .cancellationBegan(let upload):
             uploads[upload].mayEnd = true

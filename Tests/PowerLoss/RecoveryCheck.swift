@@ -82,16 +82,16 @@ struct RecoveryCheck {
             switch try store.takeOver(upload.id, principal: History.principal, waitForProcessing: .zero) {
             case .processing: report("upload \(index) is still being processed")
             case .complete(let record):
-                guard case .complete(let answer) = record.phase else { return report("upload \(index): no response") }
-                if expected.mustBeGone { report("upload \(index) exists again: \(answer.status)") }
-                if let answered = expected.answer, answered != answer {
-                    report("upload \(index) has another stored response: \(answer.status)")
+                guard case .complete(let response) = record.phase else { return report("upload \(index): no response") }
+                if expected.mustBeGone { report("upload \(index) exists again: \(response.status)") }
+                if let sent = expected.response, sent != response {
+                    report("upload \(index) has another stored response: \(response.status)")
                 }
-                if !expected.mayEnd { report("upload \(index) ended without a request: \(answer.status)") }
-                if answer.status == 500 && !expected.targetHasRun && !mayHaveProcessed(index) {
+                if !expected.mayEnd { report("upload \(index) ended without a request: \(response.status)") }
+                if response.status == 500 && !expected.targetHasRun && !mayHaveProcessed(index) {
                     report("upload \(index) was interrupted before its target ran")
                 }
-                if answer.status == 409 { report("upload \(index) lost its bytes during publication") }
+                if response.status == 409 { report("upload \(index) lost its bytes during publication") }
             case .lease(let lease): try verify(lease, index, store)
             }
         } catch {
@@ -113,7 +113,7 @@ struct RecoveryCheck {
     private mutating func verify(_ lease: UploadLease, _ index: Int, _ store: UploadStore) throws(StoreError) {
         let upload = history.uploads[index]
         let expected = expectation.uploads[index]
-        if expected.answer != nil { report("upload \(index) lost its stored response") }
+        if expected.response != nil { report("upload \(index) lost its stored response") }
         if expected.mustBeGone { report("upload \(index) exists again") }
         if expected.targetHasRun { report("the target of upload \(index) would run twice") }
         if lease.acknowledged < expected.offset {

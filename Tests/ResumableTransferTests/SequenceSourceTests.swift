@@ -71,15 +71,15 @@ private struct ProducerError: Error, Equatable {}
         "a byte that the sequence has produced is sent before the sequence produces the next byte",
         arguments: [true, false])
     func slowSequence(isOfBytes: Bool) async throws {
-        let isArrived = Monitor(0)
+        let arrivedCount = Monitor(0)
         let fixture = try MockFixture { request in
             try request.sendInterim(
                 .uploadResumptionSupported, ["Upload-Draft-Interop-Version": "8", "Location": "/u/1"])
             var content: [UInt8] = []
             while case let byte = try await request.readContent(atMost: 1), !byte.isEmpty {
                 content += byte
-                isArrived.withLock { $0 += 1 }
-                isArrived.notifyAll()
+                arrivedCount.withLock { $0 += 1 }
+                arrivedCount.notifyAll()
             }
             return MockResponse(content == [1, 2, 3] ? .created : .badRequest, ["Upload-Complete": "?1"])
         }
@@ -87,7 +87,7 @@ private struct ProducerError: Error, Equatable {}
         let given = Monitor<UInt8>(0)
         let next: @Sendable () async throws -> UInt8? = {
             let number = given.withLock { $0 }
-            try await onThread { isArrived.waitForever { $0 >= Int(number) ? () : nil } }
+            try await onThread { arrivedCount.waitForever { $0 >= Int(number) ? () : nil } }
             given.withLock { $0 += 1 }
             return number < 3 ? number + 1 : nil
         }
@@ -171,16 +171,16 @@ private struct ProducerError: Error, Equatable {}
         for ending in 0..<3 {
             let directory = try directory()
             let buffer = SequenceBuffer(FilePath(directory.path))
-            let isCalled = Monitor(0)
-            #expect(!buffer.isReadable(at: 2) { isCalled.withLock { $0 += 1 } })
+            let callCount = Monitor(0)
+            #expect(!buffer.isReadable(at: 2) { callCount.withLock { $0 += 1 } })
             _ = try [UInt8](repeating: 1, count: 2).withUnsafeBytes { try buffer.append($0) }
-            #expect(isCalled.withLock { $0 } == 0)
+            #expect(callCount.withLock { $0 } == 0)
             switch ending {
             case 0: _ = try [UInt8(3)].withUnsafeBytes { try buffer.append($0) }
             case 1: buffer.end()
             default: buffer.end(ProducerError())
             }
-            #expect(isCalled.withLock { $0 } == 1 && buffer.isReadable(at: 2) {})
+            #expect(callCount.withLock { $0 } == 1 && buffer.isReadable(at: 2) {})
             #expect(buffer.length == (ending == 1 ? 2 : nil))
         }
     }

@@ -21,7 +21,7 @@ struct CrashHistory {
         var lease: UploadLease?
         var name: PublishedName
         /// The final response that the client has received; nil before that.
-        var answer: Response?
+        var response: Response?
         var mayBeGone = false
         /// Whether it was reported to the client that the upload exists: by an offset, by a final response, or, for an
         /// upload that is recorded at once, by its creation.
@@ -152,12 +152,12 @@ struct CrashHistory {
             uploads[index].lease?.discardStaged()
         case .publish:
             try sendRest(index, store)
-            uploads[index].answer = try lease(index, store).publish(.testing(uploads[index].name))
+            uploads[index].response = try lease(index, store).publish(.testing(uploads[index].name))
             uploads[index].isReported = true
         case .complete:
-            let answer = Response(status: 400)
-            try lease(index, store).complete(with: answer)
-            uploads[index].answer = answer
+            let response = Response(status: 400)
+            try lease(index, store).complete(with: response)
+            uploads[index].response = response
             uploads[index].isReported = true
         case .cancel:
             uploads[index].mayBeGone = true
@@ -225,7 +225,7 @@ struct CrashHistory {
         let usage = store.currentUsage(of: "alice")?["alice"] ?? Usage()
         if usage != expected { report("usage is \(usage), not \(expected)") }
         // A crash between the publication of an upload without a row and its record leaves a file that is not counted.
-        let unanswered = Set(uploads.filter { !$0.isReported && $0.answer == nil }.map(\.content))
+        let unanswered = Set(uploads.filter { !$0.isReported && $0.response == nil }.map(\.content))
         let counted = try publishedContents().filter { path, bytes in
             try store.catalog.file(path) != nil || !unanswered.contains(bytes)
         }
@@ -247,18 +247,20 @@ struct CrashHistory {
         } catch {
             let mayBeGone =
                 error == .notFound && (known.mayBeGone || !known.isReported)
-                || error == .gone(reason: "its file could not be made durable") && known.answer == nil && withFaults
+                || error == .gone(reason: "its file could not be made durable") && known.response == nil && withFaults
             if !mayBeGone { report("upload \(index): \(error)") }
             return
         }
         switch taken {
         case .processing: report("upload \(index) is still being processed")
         case .complete(let record):
-            guard case .complete(let answer) = record.phase else { return report("complete, no response") }
-            if let sent = known.answer, sent != answer { report("upload \(index) has another response") }
-            if ![200, 201, 400].contains(answer.status) { report("upload \(index) has the response \(answer.status)") }
+            guard case .complete(let response) = record.phase else { return report("complete, no response") }
+            if let sent = known.response, sent != response { report("upload \(index) has another response") }
+            if ![200, 201, 400].contains(response.status) {
+                report("upload \(index) has the response \(response.status)")
+            }
         case .lease(let lease):
-            if known.answer != nil { report("upload \(index) lost its stored response") }
+            if known.response != nil { report("upload \(index) lost its stored response") }
             if lease.acknowledged < known.reportedOffset {
                 report("upload \(index): \(lease.acknowledged) < \(known.reportedOffset)")
             }

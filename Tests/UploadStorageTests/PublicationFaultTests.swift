@@ -33,11 +33,11 @@ import Testing
         /// Staged bytes that did not match their digest.
         case staged
         /// Staged bytes of an earlier request that did not match their digest.
-        case stagedBefore
+        case stagedByEarlierRequest
         /// They were not acknowledged before a crash.
         case unacknowledged
         /// They were not acknowledged before a crash, and a request before that of the publication has read the offset.
-        case unacknowledgedBefore
+        case unacknowledgedBeforeEarlierRequest
     }
 
     @Test(
@@ -55,11 +55,11 @@ import Testing
             try lease.append(Self.new)
             _ = try lease.acknowledge()
             switch discard {
-            case .staged, .stagedBefore:
+            case .staged, .stagedByEarlierRequest:
                 try lease.beginStaging()
                 try lease.append(Self.old)
                 lease.discardStaged()
-            case .unacknowledged, .unacknowledgedBefore:
+            case .unacknowledged, .unacknowledgedBeforeEarlierRequest:
                 try lease.append(Self.old)
                 plan.crash()
                 lease.release()
@@ -69,7 +69,7 @@ import Testing
                 store = try UploadStore(catalog: catalog, area: area, configuration: configuration)
                 lease = try store.lease(id)
             }
-            if [.stagedBefore, .unacknowledgedBefore].contains(discard) {
+            if [.stagedByEarlierRequest, .unacknowledgedBeforeEarlierRequest].contains(discard) {
                 lease.release()
                 lease = try store.lease(id)
             }

@@ -121,7 +121,7 @@ enum OnwardConformance {
     static func save(_ document: Data, to path: String) throws {
         do throws(Errno) {
             let file = try FileDescriptor.open(path, [.writeOnly, .create, .truncate], mode: 0o666)
-            try LogOutput(descriptor: file.rawValue).deliver(String(decoding: document, as: UTF8.self))
+            try LogOutput(descriptor: file.rawValue).writeOrThrow(String(decoding: document, as: UTF8.self))
             withExtendedLifetime(file) {}
         } catch {
             throw FileFailure("\(path) cannot be written: \(error)")

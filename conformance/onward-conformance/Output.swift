@@ -18,7 +18,7 @@ enum Output {
         return failure.withLock { failure in
             if failure != nil { return false }
             do throws(Errno) {
-                try LogOutput(descriptor: 1).deliver(text)
+                try LogOutput(descriptor: 1).writeOrThrow(text)
                 return true
             } catch {
                 failure = error

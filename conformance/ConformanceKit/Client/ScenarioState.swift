@@ -79,7 +79,7 @@ final class ScenarioState: Sendable {
         }
     }
 
-    func fail() { state.withLock { $0.shouldKill = true } }
+    func requestKill() { state.withLock { $0.shouldKill = true } }
 
     /// Whether the command was killed because the scenario requires it.
     var isKilled: Bool { state.withLock { $0.isKilled } }

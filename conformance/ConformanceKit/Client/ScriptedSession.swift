@@ -72,7 +72,7 @@ struct ScriptedSession {
             shared.conclude(number, status: nil, isInterruption: true)
             // The client needs time to store its state.
             Deadline.pause(.seconds(1))
-            shared.fail()
+            shared.requestKill()
             awaitEndOfClient()
             connection.reset()
             return false
@@ -122,7 +122,7 @@ struct ScriptedSession {
         }
         if answer.kills {
             trickle(bytes)
-            shared.fail()
+            shared.requestKill()
             awaitEndOfClient()
             return false
         }

@@ -82,7 +82,7 @@ enum LimitCases {
             t.setLastRequest(request, connection.endpoint)
             try connection.send(request)
             var sent = 0
-            while sent <= limit + (1 << 20), connection.finalHead == nil, !connection.outputIsBroken {
+            while sent <= limit + (1 << 20), connection.finalHead == nil, !connection.isOutputBroken {
                 let piece = t.bytes(min(256 << 10, max(1024, limit / 4)), from: sent)
                 try connection.send(Request.chunk(piece), stoppingAtResponse: true)
                 sent += piece.count

@@ -27,7 +27,7 @@ package final class RawConnection {
     /// How the peer ended the connection; `nil` if the connection has not ended.
     package private(set) var ending: Ending?
     /// Whether sending failed because the peer accepts no more bytes.
-    package private(set) var outputIsBroken = false
+    package private(set) var isOutputBroken = false
 
     /// The observer that receives every response with its request, and every deviation from RFC 9112.
     let observer: any WireObserver
@@ -99,7 +99,7 @@ package final class RawConnection {
         let deadline = Deadline(in: limit ?? timeout)
         var sent = 0
         defer { if sent > 0 { transcript.sent(bytes[..<sent], on: number) } }
-        while sent < bytes.count, let socket, !outputIsBroken {
+        while sent < bytes.count, let socket, !isOutputBroken {
             do throws(Errno) {
                 if ending == nil {
                     let ready = try socket.awaitReadiness(until: deadline.nanoseconds)
@@ -114,7 +114,7 @@ package final class RawConnection {
             } catch {
                 guard error != .timedOut else { throw .timedOut("sending, because the peer accepts no more bytes") }
                 transcript.note("the peer accepts no more bytes: \(error)", on: number)
-                outputIsBroken = true
+                isOutputBroken = true
             }
         }
         return sent

@@ -224,7 +224,7 @@ final class ReferenceUploading: ReferenceTransfer {
             let piece = Array(bytes[sent..<min(bytes.count, sent + 20_000)])
             if client.allowedBehavior == .readsLate {
                 sent += try connection.send(piece)
-                if connection.outputIsBroken {
+                if connection.isOutputBroken {
                     connection.close()
                     return
                 }

@@ -102,7 +102,7 @@ private struct FolderDownload: Sendable {
         let response: TransferResponse
         let isComplete: Bool
         switch await folder.fetch(request, limit: Int(FolderTransfer.maxSingleRequest)) {
-        case .success(let answer): (response, isComplete) = answer
+        case .success(let result): (response, isComplete) = result
         case .failure(let error): return error.code == .paused ? report.ended(CommandFailure(error)) : nil
         }
         if response.status.rawValue >= 400, !response.status.isTransient {

@@ -98,12 +98,12 @@ struct FolderTransfer: Sendable {
 
 /// Requests.
 extension FolderTransfer {
-    typealias Answer = Result<(response: TransferResponse, isComplete: Bool), TransferError>
+    typealias FetchResult = Result<(response: TransferResponse, isComplete: Bool), TransferError>
 
     /// Sends one request, which a signal that stops the command ends.
     func fetch(
         _ request: TransferRequest, content: [UInt8]? = nil, limit: Int = 64 << 10, stallTimeout: Duration? = nil
-    ) async -> Answer {
+    ) async -> FetchResult {
         do throws(TransferError) {
             let sent = try await client.send(request, content: content, limit: limit, stallTimeout: stallTimeout)
             return await signals.stopping(by: sent.cancel) { await sent.response() }
