@@ -54,9 +54,7 @@ package enum BasicCredentials {
     /// The value of `Authorization`.
     /// - Parameter userinfo: the user, a colon and the password.
     package static func authorization(_ userinfo: String) -> String {
-        var value = Array("Basic ".utf8)
-        Base64.encode(Array(userinfo.utf8), into: &value)
-        return String(decoding: value, as: UTF8.self)
+        "Basic " + Array(userinfo.utf8).base64
     }
 }
 

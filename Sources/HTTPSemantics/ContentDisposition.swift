@@ -65,23 +65,10 @@ enum ExtendedParameterValue {
     /// UTF-8 and ISO-8859-1.
     static func decode(_ value: String) -> String? {
         let parts = value.utf8.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[1].allSatisfy({ $0.isLetter || $0.isDigit || $0 == UInt8(ascii: "-") }) else {
-            return nil
-        }
-        var bytes: [UInt8] = []
-        var remaining = parts[2]
-        while let byte = remaining.popFirst() {
-            if byte == UInt8(ascii: "%") {
-                guard let high = remaining.popFirst()?.hexDigitValue, let low = remaining.popFirst()?.hexDigitValue
-                else {
-                    return nil
-                }
-                bytes.append(high << 4 | low)
-            } else {
-                guard byte.isAttributeCharacter else { return nil }
-                bytes.append(byte)
-            }
-        }
+        guard parts.count == 3, parts[1].allSatisfy({ $0.isLetter || $0.isDigit || $0 == UInt8(ascii: "-") }),
+            parts[2].allSatisfy({ $0.isAttributeCharacter || $0 == UInt8(ascii: "%") }),
+            let bytes = parts[2].percentDecoded
+        else { return nil }
         switch String(parts[0])?.asciiLowercased {
         case "utf-8":
             return String(validating: bytes, as: UTF8.self)

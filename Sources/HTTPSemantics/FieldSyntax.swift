@@ -1,3 +1,5 @@
+import StructuredFields
+
 /// The character classes of RFC 9110 section 5.6 and RFC 3986, on single bytes.
 extension UInt8 {
     var isDigit: Bool { UInt8(ascii: "0")...UInt8(ascii: "9") ~= self }
@@ -136,6 +138,33 @@ extension Sequence<UInt8> {
             }
         }
         return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// The bytes with `%XX` replaced; `nil` if a percent sign is not followed by two hexadecimal digits.
+    package var percentDecoded: [UInt8]? {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(underestimatedCount)
+        var iterator = makeIterator()
+        while let byte = iterator.next() {
+            guard byte == UInt8(ascii: "%") else {
+                bytes.append(byte)
+                continue
+            }
+            guard let high = iterator.next()?.hexDigitValue, let low = iterator.next()?.hexDigitValue else {
+                return nil
+            }
+            bytes.append(high << 4 | low)
+        }
+        return bytes
+    }
+}
+
+extension [UInt8] {
+    /// The base64 encoding (RFC 4648 section 4).
+    package var base64: String {
+        var text: [UInt8] = []
+        Base64.encode(self, into: &text)
+        return String(decoding: text, as: UTF8.self)
     }
 }
 

@@ -130,26 +130,13 @@ public struct PathSegments: Sendable, Hashable {
     }
 
     private static func decodeEscapes(_ part: Slice<UnsafeBufferPointer<UInt8>>) throws(Refusal) -> [UInt8] {
-        var result: [UInt8] = []
-        result.reserveCapacity(part.count)
-        var index = part.startIndex
-        while index < part.endIndex {
-            let byte = part[index]
-            if byte == UInt8(ascii: "%") {
-                guard index + 2 < part.endIndex, let high = part[index + 1].hexDigitValue,
-                    let low = part[index + 2].hexDigitValue
-                else { throw .malformedEscape }
-                result.append(high << 4 | low)
-                index += 3
-            } else {
-                if byte == 0 { throw .nul }
-                if byte < 0x20 || byte == 0x7F { throw .controlCharacter }
-                guard (0x21...0x7E).contains(byte), !"?#".utf8.contains(byte) else { throw .illegalCharacter }
-                result.append(byte)
-                index += 1
-            }
+        for byte in part {
+            if byte == 0 { throw .nul }
+            if byte < 0x20 || byte == 0x7F { throw .controlCharacter }
+            guard (0x21...0x7E).contains(byte), !"?#".utf8.contains(byte) else { throw .illegalCharacter }
         }
-        return result
+        guard let bytes = part.percentDecoded else { throw .malformedEscape }
+        return bytes
     }
 
     private static func check(_ segment: String) throws(Refusal) {

@@ -168,23 +168,3 @@ extension ObjectStorageURI: CustomStringConvertible {
     /// The bucket, prefix and host, for operators.
     package var description: String { "s3://\(bucket)/\(prefix) at \(endpoint.authority)" }
 }
-
-extension Sequence<UInt8> {
-    /// The bytes with `%XX` replaced; `nil` if a percent sign is not followed by two hexadecimal digits.
-    var percentDecoded: [UInt8]? {
-        var bytes: [UInt8] = []
-        var iterator = makeIterator()
-        while let byte = iterator.next() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard let high = iterator.next(), let low = iterator.next(),
-                let value = UInt8(String(decoding: [high, low], as: UTF8.self), radix: 16), high != UInt8(ascii: "+"),
-                high != UInt8(ascii: "-")
-            else { return nil }
-            bytes.append(value)
-        }
-        return bytes
-    }
-}

@@ -93,6 +93,6 @@ public struct EventSecret: Sendable, Hashable {
 
     /// The HMAC-SHA256 (RFC 2104) in Base64.
     func signature(of bytes: [UInt8]) -> String {
-        Data(MessageAuthentication.sha256(of: bytes, key: key)).base64EncodedString()
+        MessageAuthentication.sha256(of: bytes, key: key).base64
     }
 }

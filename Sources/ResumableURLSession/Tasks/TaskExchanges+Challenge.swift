@@ -77,8 +77,9 @@ final class TaskCredentials: Sendable {
     func authorize(_ request: inout TransferRequest, to url: URL) {
         let used = state.withLock { $0.used }
         for (space, credential) in used where space.receivesRequest(to: url) {
-            let pair = Data("\(credential.user ?? ""):\(credential.password ?? "")".utf8).base64EncodedString()
-            request.fields.set(space.isProxy ? "Proxy-Authorization" : "Authorization", "Basic " + pair)
+            request.fields.set(
+                space.isProxy ? "Proxy-Authorization" : "Authorization",
+                BasicCredentials.authorization("\(credential.user ?? ""):\(credential.password ?? "")"))
         }
     }
 

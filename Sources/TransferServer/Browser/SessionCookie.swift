@@ -130,8 +130,3 @@ extension Data {
         self = data
     }
 }
-
-extension [UInt8] {
-    /// The bytes in Base64, with padding.
-    var base64: String { Data(self).base64EncodedString() }
-}

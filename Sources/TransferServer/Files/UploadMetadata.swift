@@ -38,7 +38,7 @@ struct UploadMetadata: Sendable, Hashable {
     /// pairs, for example data and tokens of applications, which are not stored.
     var value: String? {
         let pairs = [("filename", filename), ("filetype", filetype)].compactMap { key, text in
-            text.map { key + " " + Data($0.utf8).base64EncodedString() }
+            text.map { key + " " + Array($0.utf8).base64 }
         }
         return pairs.isEmpty ? nil : pairs.joined(separator: ",")
     }
