@@ -125,9 +125,12 @@ package final class ClusterCatalog: UploadCatalog {
     }
 
     package func processing(after id: UploadID?, limit: Int) throws(StoreError) -> [UploadID] {
-        let session = DatabaseValue.integer(try node.currentSession())
-        return try node.read(ClusterSQL.selectProcessing, [session, .bytes(id?.bytes ?? []), .integer(Int64(limit))])
-            .uploads
+        try readInSession(ClusterSQL.selectProcessing, [.bytes(id?.bytes ?? []), .integer(Int64(limit))]).uploads
+    }
+
+    /// - Parameter parameters: those after the number of the session.
+    private func readInSession(_ sql: String, _ parameters: [DatabaseValue]) throws(StoreError) -> DatabaseRows {
+        try node.read(sql, [.integer(try node.currentSession())] + parameters)
     }
 
     package func processingCount() throws(StoreError) -> Int {
@@ -135,8 +138,7 @@ package final class ClusterCatalog: UploadCatalog {
     }
 
     package func expired(at now: Int64, limit: Int) throws(StoreError) -> [UploadID] {
-        let session = DatabaseValue.integer(try node.currentSession())
-        return try node.read(ClusterSQL.selectExpired, [session, .integer(now), .integer(Int64(limit))]).uploads
+        try readInSession(ClusterSQL.selectExpired, [.integer(now), .integer(Int64(limit))]).uploads
     }
 
     package func isExpiring(after time: Int64) throws(StoreError) -> Bool {
@@ -179,19 +181,19 @@ package final class ClusterCatalog: UploadCatalog {
     /// Returns the events that this node delivers, or all events if it is not a server.
     package func events(after number: Int64, limit: Int) throws(StoreError) -> [OutboxEntry] {
         let limit = DatabaseValue.integer(Int64(limit))
-        guard node.deliversEvents else { return try entries(ClusterSQL.listEvents, [.integer(number), limit]) }
+        guard node.deliversEvents else {
+            return try entries(node.read(ClusterSQL.listEvents, [.integer(number), limit]))
+        }
         let session = DatabaseValue.integer(try node.currentSession())
         return try entries(
-            ClusterSQL.selectEvents, [session, .integer(node.nextPosition(after: number)), limit])
+            node.read(ClusterSQL.selectEvents, [session, .integer(node.nextPosition(after: number)), limit]))
     }
 
     package func retriedEvents(limit: Int) throws(StoreError) -> [OutboxEntry] {
-        let session = DatabaseValue.integer(try node.currentSession())
-        return try entries(ClusterSQL.selectRetriedEvents, [session, .integer(Int64(limit))])
+        try entries(readInSession(ClusterSQL.selectRetriedEvents, [.integer(Int64(limit))]))
     }
 
-    private func entries(_ sql: String, _ parameters: [DatabaseValue]) throws(StoreError) -> [OutboxEntry] {
-        let rows = try node.read(sql, parameters)
+    private func entries(_ rows: DatabaseRows) throws(StoreError) -> [OutboxEntry] {
         var entries: [OutboxEntry] = []
         for row in 0..<rows.count {
             guard let number = rows.integer(row, 0), let content = rows.bytes(row, 1),
@@ -204,8 +206,7 @@ package final class ClusterCatalog: UploadCatalog {
     }
 
     package func hasEvent(_ number: Int64) throws(StoreError) -> Bool {
-        let session = DatabaseValue.integer(try node.currentSession())
-        return try node.read(ClusterSQL.selectEvent, [session, .integer(number)]).boolean(0, 0) ?? false
+        try readInSession(ClusterSQL.selectEvent, [.integer(number)]).boolean(0, 0) ?? false
     }
 
     package func countEvents() throws(StoreError) -> OutboxStatistics {
