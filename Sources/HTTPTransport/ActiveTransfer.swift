@@ -12,8 +12,9 @@ final class ActiveTransfer {
         case endWithCode(CURLcode)
     }
 
-    /// The time in nanoseconds for which a server may send nothing during an early response.
-    private static let earlySilence: Int64 = 300_000_000
+    /// The time in nanoseconds for which a server may send nothing during an early response. After that the response
+    /// counts as ended.
+    static let maxEarlySilence: Int64 = 600_000_000
 
     let easy: EasyHandle
     private let report: (TransportEvent) -> Void
@@ -103,7 +104,7 @@ final class ActiveTransfer {
             noteRequestEnd(now)
             reports.report(sent: sent, received: receiver.received, now: now, to: report)
         }
-        if hasEarlyHead, receiver.isComplete || isSilent(2, now) { return .end(nil) }
+        if hasEarlyHead, receiver.isComplete || hasStoppedSending && now >= earlyEnd { return .end(nil) }
         if let deadline = receiver.deadline, now >= deadline { return .end(nil) }
         if watch.isStalled(now: now, output: unacknowledgedOutput) { return .end(stall) }
         var next = min(watch.nextTime ?? .max, reports.nextTime ?? .max, receiver.deadline ?? .max)
@@ -147,10 +148,14 @@ final class ActiveTransfer {
         return !sender.isSent(easy.bytesSent, isHTTP2: easy.isHTTP2)
     }
 
-    /// Stops sending once the response has begun.
+    /// The time at which an early response counts as ended if the server sends nothing more.
+    private var earlyEnd: Int64 { watch.lastActivity + Self.maxEarlySilence }
+
+    /// Stops sending once the response has begun: first sending is paused. After half of ``maxEarlySilence`` the content
+    /// is aborted, so that libcurl sends the bytes in its buffer. After that, ``keepTime(_:)`` ends the transfer.
     ///
     /// After an error status, libcurl stops by itself on some connections. Otherwise it does not detect the end of the
-    /// response while sending is paused, so the response counts as ended when the server sends nothing more.
+    /// response while sending is paused.
     /// - Returns: whether libcurl has to be resumed.
     private func stopSending(_ now: Int64, _ next: inout Int64) -> Bool {
         guard hasEarlyHead else { return false }
@@ -160,22 +165,21 @@ final class ActiveTransfer {
             easy.forbidReuse()
             gateOpensAt = nil
             sender?.release()
-            next = min(next, now + Self.earlySilence)
+            next = min(next, now + Self.maxEarlySilence / 2)
             return true
         }
-        // The second period of silence is for the bytes in libcurl's buffer, which libcurl has to send first.
-        let times: Int64 = sender?.isAborted == true ? 2 : 1
-        guard isSilent(times, now) else {
-            next = min(next, watch.lastActivity + times * Self.earlySilence)
+        if sender?.isAborted == true {
+            next = min(next, earlyEnd)
+            return false
+        }
+        let abortTime = watch.lastActivity + Self.maxEarlySilence / 2
+        guard now >= abortTime else {
+            next = min(next, abortTime)
             return false
         }
         sender?.abort()
         sender?.release()
         return true
-    }
-
-    private func isSilent(_ times: Int64, _ now: Int64) -> Bool {
-        hasStoppedSending && now - watch.lastActivity >= times * Self.earlySilence
     }
 
     private func endPauseForInput() -> Bool {

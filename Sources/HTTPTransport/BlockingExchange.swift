@@ -53,9 +53,6 @@ package final class BlockingTransport: Sendable {
 /// One request and its response, which the waiting thread performs by calling ``step(until:)``. One thread at a time uses
 /// it.
 package final class BlockingExchange {
-    /// The time in nanoseconds for which a server may send nothing during an early response.
-    private static let earlySilence: Int64 = 600_000_000
-
     private let transport: BlockingTransport
     private let request: TransportRequest
     private let content: ArrivingContent?
@@ -202,7 +199,7 @@ package final class BlockingExchange {
         note(isWaiting: wasWaiting, now)
         var next = watch.nextTime ?? .max
         if isEarly {
-            let silence = watch.lastActivity + Self.earlySilence
+            let silence = watch.lastActivity + ActiveTransfer.maxEarlySilence
             if now >= silence { return end(nil) }
             next = min(next, silence)
         }
