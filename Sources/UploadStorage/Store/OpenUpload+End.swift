@@ -25,7 +25,14 @@ extension OpenUpload {
         context.reportLoss(of: id)
     }
 
-    /// Makes the final response durable.
+    /// Makes the final response durable. These are the possible parameters:
+    ///
+    /// | `file` | `naming` | |
+    /// |---|---|---|
+    /// | nil | nil | No file was published. |
+    /// | nil | `retained` | The same transaction retains the bytes of an upload with a row. |
+    /// | the file | nil | The bytes have got the name of the file already. |
+    /// | the file | `file` | The bytes get the name of the file in the same transaction. |
     ///
     /// - Parameters:
     ///   - naming: the name that the bytes get in the same transaction.

@@ -58,25 +58,30 @@ extension UploadLease {
                 fields: publication.fields,
                 response: try publication.response(current == nil, name).saved(),
                 refused: publication.refused)
-            let response: Response?
-            if let area = context.publishingArea {
-                if current != nil || upload.hasRow {
-                    // A failure during a replacement could lose the old file, so a replacement needs a row.
-                    try area.requirePublishable(name)
-                    try synchronizeUnacknowledged(blob)
-                    try decide(intent, publication.validated)
-                    response = try place(intent, publication, blob, row, in: area)
-                } else {
-                    // A failure after a new file was placed loses only that file.
-                    response = try placeUnrecorded(intent, publication, blob, row, in: area)
-                }
-            } else {
-                response = try placeAndRecord(intent, publication, blob, row)
+            if let response = try publish(intent, publication, blob, row, replaces: current != nil) {
+                return response
             }
-            if let response { return response }
         }
         // Other programs or servers changed the file during all attempts.
         return try refuse(publication, because: .noFreeName)
+    }
+
+    /// Publishes the bytes as the intent states, and stores the final response.
+    /// - Parameter replaces: whether a file has the name.
+    /// - Returns: nil if the file has just been created or changed, so that the name has to be evaluated again.
+    private func publish(
+        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow, replaces: Bool
+    ) throws(StoreError) -> Response? {
+        guard let area = context.publishingArea else { return try placeAndRecord(intent, publication, blob, row) }
+        guard replaces || upload.hasRow else {
+            // A failure after a new file was placed loses only that file.
+            return try placeUnrecorded(intent, publication, blob, row, in: area)
+        }
+        // A failure during a replacement could lose the old file, so a replacement needs a row.
+        try area.requirePublishable(intent.name)
+        try synchronizeUnacknowledged(blob)
+        try decide(intent, publication.validated)
+        return try place(intent, publication, blob, row, in: area)
     }
 
     /// Publishes the bytes of an upload without a row under a name that no file has, and stores the final response.
