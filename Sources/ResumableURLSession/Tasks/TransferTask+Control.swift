@@ -196,16 +196,7 @@ extension TransferTask {
             ending = .success(completion)
             response = completion.response
         case .failure(var error):
-            if error.code == .paused {
-                error.resumeData = error.resumeData ?? held
-                if earlyEnd == .abort, let interruption {
-                    let data = error.resumeData
-                    error = interruption
-                    error.resumeData = data
-                } else {
-                    error.code = .cancelled
-                }
-            }
+            if error.code == .paused { error = Self.cause(of: error, earlyEnd, interruption, held) }
             if earlyEnd == .cancel { error.resumeData = nil }
             (ending, response) = self.ending(of: error)
             if case .failure = ending { resumeData = error.resumeData }
@@ -220,6 +211,19 @@ extension TransferTask {
             core.deliver { for handler in handlers { handler(data) } }
         }
         conclude(ending, response: response)
+    }
+
+    /// The error of a task whose last run was paused to end the task: the interruption that has ended it, or else a
+    /// cancellation.
+    /// - Parameter held: the resume data of an earlier run.
+    private static func cause(
+        of pause: TransferError, _ earlyEnd: TaskMachine.EarlyEnd?, _ interruption: TransferError?, _ held: ResumeData?
+    ) -> TransferError {
+        var error = pause
+        error.code = .cancelled
+        if earlyEnd == .abort, let interruption { error = interruption }
+        error.resumeData = pause.resumeData ?? held
+        return error
     }
 
     /// Called before the end is reported.
