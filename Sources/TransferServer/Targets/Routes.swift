@@ -23,8 +23,8 @@ struct Routes: Sendable {
     init(_ handlers: [(prefix: String, handler: any TargetHandler)], ownPrefix: String = "") {
         own = ownPrefix.split(separator: "/").map(String.init)
         uploads = own + ["uploads"]
-        ownPath = own.isEmpty ? "" : (try? PathSegments(segments: own))?.percentEncoded ?? ownPrefix
         ownPaths = OwnPaths(ownPrefix)
+        ownPath = ownPaths.percentEncodedPrefix
         entries =
             handlers
             .map { prefix, handler in
@@ -189,6 +189,12 @@ package struct OwnPaths: Sendable {
 
     /// - Parameter prefix: ``ServerConfiguration/ownPrefix``.
     package init(_ prefix: String) { self.prefix = prefix.split(separator: "/").map(String.init) }
+
+    /// The prefix without a slash at its end.
+    package var percentEncodedPrefix: String {
+        prefix.isEmpty
+            ? "" : (try? PathSegments(segments: prefix))?.percentEncoded ?? "/" + prefix.joined(separator: "/")
+    }
 
     /// The own path that is equal to this one or above it; `nil` if there is none.
     package func path(of segments: [String]) -> String? {

@@ -12,13 +12,22 @@ import TransferServer
 struct LocalHealthClient: Sendable {
     private let address: SocketAddress
     private let isSecure: Bool
+    private let ownPrefix: String
 
     init(_ environment: [String: String]) throws(OptionError) {
         var settings = ServeSettings()
-        let options = ServeSettings.options.filter { ["listen", "tls-cert", "tls-key"].contains($0.name) }
+        let options = ServeSettings.options.filter {
+            ["listen", "tls-cert", "tls-key", "own-prefix"].contains($0.name)
+        }
         try OptionParser(options: options).parse([], environment: environment, into: &settings)
+        ownPrefix = OwnPaths(settings.server.ownPrefix).percentEncodedPrefix
         address = settings.listeners.first ?? settings.server.listeners[0]
         if case .tcp = address { isSecure = settings.certificateFiles != nil } else { isSecure = false }
+    }
+
+    /// The path to request for the operand of the command: the server can have `/healthz` and `/readyz` below a prefix.
+    func path(for operand: String) -> String {
+        ["/healthz", "/readyz"].contains(operand) ? ownPrefix + operand : operand
     }
 
     /// The requested URL or path, for messages.

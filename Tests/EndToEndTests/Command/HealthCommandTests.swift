@@ -47,6 +47,24 @@ struct HealthCommandTests {
         _ = try health(["ONWARD_LISTEN": "nowhere"], nil, expect: 64)
     }
 
+    @Test(
+        "/healthz and /readyz are those of the server if it has them below --own-prefix, and other paths are unchanged")
+    func ownPrefix() throws {
+        try withServer("--own-prefix", "/.own%20ward/x") { server in
+            let prefix = "/.own%20ward/x"
+            let variables = ["ONWARD_LISTEN": server.authority, "ONWARD_OWN_PREFIX": prefix]
+            for (path, requested) in [
+                (nil, "/readyz"), ("/readyz", "/readyz"), ("/healthz", "/healthz"), (prefix + "/healthz", "/healthz"),
+            ] {
+                let answer = try health(variables, path, expect: 0)
+                #expect(
+                    answer.contains("http://\(server.authority)\(prefix)\(requested) responded with 200"), "\(answer)")
+            }
+            let refused = try health(variables, "/healthz/x", expect: 69)
+            #expect(refused.contains("http://\(server.authority)/healthz/x responded with 404"), "\(refused)")
+        }
+    }
+
     @Test("without a URL, health connects with TLS, for any name in the certificate, and to a Unix socket")
     func ownServerOtherwise() throws {
         let fixture = try TLSFixture()

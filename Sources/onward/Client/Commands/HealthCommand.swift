@@ -15,7 +15,7 @@ enum HealthCommand {
         """
         Requests URL, or PATH of the server on this machine [default: /readyz]. /healthz checks
         that the process responds: if it does not, a restart may help. /readyz also checks the
-        disk.
+        disk, or with --catalog the database and the object storage.
 
         Exit status: 0 a 2xx response; 64 wrong usage; 69 any other response, or no TLS
         connection; 74 the certificates of --cacert cannot be read; 75 no response within ten
@@ -23,7 +23,8 @@ enum HealthCommand {
 
         The address of the server on this machine is the first one in ONWARD_LISTEN [default:
         127.0.0.1:8080]. TLS is used if ONWARD_TLS_CERT is set. The host name in that
-        certificate is not checked.
+        certificate is not checked. If ONWARD_OWN_PREFIX is set, /healthz and /readyz are below
+        this path, as for the server.
         """,
         options: ClientSettings.healthOptions,
         sections: [
@@ -57,7 +58,8 @@ enum HealthCommand {
         guard operand.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw OptionError("'\(operand)' is not a path such as /readyz")
         }
-        return .path(operand, try LocalHealthClient(ServeCommand.environment()))
+        let server = try LocalHealthClient(ServeCommand.environment())
+        return .path(server.path(for: operand), server)
     }
 
     private static func checkHealth(
