@@ -14,8 +14,12 @@ struct MigrateCommand {
         'onward serve --catalog': files, unfinished uploads with their offsets and URLs, stored
         responses and events. With --back it copies in the other direction; no server may be
         running then. Each file and upload is read again after it was written, and its SHA-256 is
-        compared. The source is not changed. After an interruption run the same command again: what
-        was copied is not copied again.
+        compared. The files and uploads of the source are not changed; the catalog of an older
+        version is converted. After an interruption run the same command again: what was copied is
+        not copied again.
+
+        The options that 'onward serve' has, too, can be given as environment variables, such as
+        ONWARD_CATALOG.
 
         Exit status: 0 everything was copied; 64 wrong usage; 74 something could not be copied; 75
         a server uses the data directory, or with --back the database.
@@ -44,13 +48,17 @@ struct MigrateCommand {
     }
 
     private func run(_ root: String, _ cluster: ClusterLocation) -> ExitStatus {
+        // What cannot be used if an error is thrown.
+        var place = root
         do throws(StoreError) {
             let directory = try StoreCopy.Place.directory(root, creates: settings.isBack)
             defer { directory.close(isChanged: settings.isBack) }
+            place = "\(cluster)"
             let shared = try StoreCopy.Place.cluster(
                 cluster, credentials: ObjectCredentials(environment: ServeCommand.environment()),
                 isExclusive: settings.isBack)
             defer { shared.close(isChanged: true) }
+            place = "\(root), or \(cluster)"
             var lastReport = SystemClock.monotonicNanoseconds()
             var copy = StoreCopy(
                 from: settings.isBack ? shared : directory, to: settings.isBack ? directory : shared
@@ -65,13 +73,12 @@ struct MigrateCommand {
             Console.output("copied " + Self.summary(of: report))
             return report.problems.isEmpty ? .done : .inputOutput
         } catch {
-            let places = DisplayText.printable(settings.isBack ? "\(root), or \(cluster)" : root)
+            let used = DisplayText.printable(place)
             let message =
                 switch error {
-                case .inUse: "a server uses \(places); stop it first"
-                // The text can be about the data directory or about the database.
-                case .unusableRoot(let reason): reason
-                default: "\(error)"
+                case .inUse: "a server or another copy uses \(used); stop it first"
+                case .unusableRoot(let reason): "\(used) cannot be used: \(reason)"
+                default: "\(used): \(error)"
                 }
             Console.error("onward migrate: \(message)")
             return error == .inUse ? .tryAgain : .inputOutput

@@ -68,7 +68,11 @@ struct OutcomesCommand {
                 guard let description = try? requests.description(key),
                     let outcome = try? UnknownOutcome(json: description)
                 else {
-                    Console.output("\(key) is in use or cannot be read")
+                    let reason = "is in use or cannot be read"
+                    Console.output(
+                        settings.isJSON
+                            ? JSONLine([("upload", .text(key)), ("message", .text("it " + reason))]).text
+                            : "\(key) \(reason)")
                     continue
                 }
                 print(outcome)

@@ -75,6 +75,29 @@ struct UsageTests {
         try OnwardRun(["manual", "a", "b"]).expect(64, "unexpected 'b'")
     }
 
+    @Test("onward migrate names the directory that it cannot use")
+    func migration() throws {
+        let directory = try TemporaryDirectory()
+        let run = try OnwardRun(
+            ["migrate", "--catalog", "postgresql://onward@127.0.0.1:1/onward"],
+            environment: ["ONWARD_ROOT": directory.path, "ONWARD_BLOBS": "s3://onward?endpoint=http://127.0.0.1:1"])
+        run.expect(74, "onward migrate: \(directory.path) cannot be used: it is not a data directory of onward")
+    }
+
+    @Test("onward outcomes list --json prints JSON also for a request that cannot be read")
+    func unreadableOutcome() throws {
+        let directory = try TemporaryDirectory()
+        _ = try directory.file("onward.sqlite", [])
+        try FileManager.default.createDirectory(
+            atPath: directory.path + "/retained", withIntermediateDirectories: false)
+        _ = try directory.file("retained/0af3", [1])
+        let list = ["outcomes", "list", "--root", directory.path]
+        #expect(try OnwardRun(list).output == "0af3 is in use or cannot be read\n")
+        #expect(
+            try OnwardRun(list + ["--json"]).output
+                == #"{"upload":"0af3","message":"it is in use or cannot be read"}"# + "\n")
+    }
+
     @Test("An unknown environment variable ONWARD_… gets a warning and has no effect")
     func misspelt() throws {
         try withServer(environment: ["ONWARD_ALOW_ANONYMOUS": "1"]) { server in
