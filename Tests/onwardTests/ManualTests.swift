@@ -27,6 +27,22 @@ struct ManualTests {
         }
     }
 
+    @Test("The text of an option of the client names only options that the same command has")
+    func references() {
+        for (command, options) in [
+            ("put", ClientSettings.putOptions), ("get", ClientSettings.getOptions),
+            ("resume", ClientSettings.resumeOptions), ("status", ClientSettings.statusOptions),
+            ("cancel", ClientSettings.cancelOptions), ("health", ClientSettings.healthOptions),
+        ] {
+            let names = Set(options.map { "--" + $0.name })
+            for option in options {
+                for match in option.manual.help.matches(of: /--[a-z][a-z-]*/) {
+                    #expect(names.contains(String(match.output)), "\(command) --\(option.name)")
+                }
+            }
+        }
+    }
+
     @Test("No line of the help is longer than a terminal of 100 columns")
     func width() {
         for text in Onward.commands.map({ HelpText($0.page, of: "onward").text }) + [

@@ -117,7 +117,7 @@ extension ClientSettings {
         },
         Option(
             "connect-timeout", "DURATION", group: "Connection",
-            "maximum time to make a connection; --stall-timeout applies\ninstead if it is shorter [default: 30s]"
+            "maximum time to make a connection [default: 30s]"
         ) { settings, value throws(OptionError) in
             settings.connectTimeout = try positive(Quantity.seconds(value))
         },
@@ -135,7 +135,7 @@ extension ClientSettings {
             },
             Option(
                 "stall-timeout", "DURATION", group: "Connection",
-                "time without a byte in either direction after which the\nconnection counts as lost [default: 60s]"
+                "time without a byte in either direction after which the\nconnection counts as lost, also while it is made [default: 60s]"
             ) { settings, value throws(OptionError) in
                 settings.stallTimeout = try positive(Quantity.seconds(value))
             },

@@ -53,6 +53,7 @@ struct ClientSettings: Sendable {
 
     /// Rejects options that contradict each other.
     func checked() throws(OptionError) -> ClientSettings {
+        if isQuiet && isVerbose { throw OptionError("--quiet and --verbose cannot be combined") }
         if isCareful && isPlain { throw OptionError("--careful and --plain cannot be combined") }
         if isPlain && appendSize != nil {
             throw OptionError("--plain and --append-size cannot be combined: --plain sends one request of any size")
