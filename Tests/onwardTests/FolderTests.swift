@@ -190,6 +190,35 @@ struct LocalTreeTests {
             ])
     }
 
+    @Test("A directory that is replaced while the tree is read is what it has become: a file, a link or nothing")
+    func replaced() throws {
+        let place = try TemporaryDirectory()
+        let names = (0..<8).map { "\($0)" }
+        let manager = FileManager.default
+        for name in names {
+            try manager.createDirectory(atPath: "\(place.path)/\(name)", withIntermediateDirectories: false)
+        }
+        var tree = try LocalTree(FileDescriptor.open(place.path, [.readOnly, .directory]))
+        guard case .directory("")? = tree.next(), case .directory(let first)? = tree.next() else {
+            Issue.record("the tree begins with other items")
+            return
+        }
+        // The system has listed all names already.
+        let others = names.filter { $0 != first.description }
+        for name in others { try manager.removeItem(atPath: "\(place.path)/\(name)") }
+        _ = try place.file(others[0], [1])
+        symlink("/", "\(place.path)/\(others[1])")
+        var found: [String] = []
+        while let item = tree.next() {
+            switch item {
+            case .file(let file): found.append("\(file.path): \(file.status.size)")
+            case .omitted(let path, let reason): found.append("\(path): \(reason)")
+            case .directory(let path), .problem(let path, _): found.append("\(path)")
+            }
+        }
+        #expect(found.sorted() == ["\(others[0]): 1", "\(others[1]): a symbolic link is not followed"])
+    }
+
     @Test("Directories that are nested too deeply are reported, even if their path is too long for the system")
     func depth() throws {
         let place = try TemporaryDirectory()

@@ -43,7 +43,7 @@ struct LocalTree {
         levels = [Level(path: "", directory: directory, stream: try DirectoryStream(directory), isNew: false)]
     }
 
-    /// Whether the server has no folder for the current directory. The directories in it begin with the same value.
+    /// Whether the server has no folder for the current directory. The directories in it have the same value first.
     var isNew: Bool {
         get { levels.last?.isNew ?? false }
         set { if !levels.isEmpty { levels[levels.count - 1].isNew = newValue } }
@@ -101,8 +101,8 @@ struct LocalTree {
         } catch {
             switch error {
             case .noSuchFile: return nil
-            case .notDirectory, .tooManySymbolicLinks:
-                return .omitted(path, "the directory was replaced by another file")
+            // Another file has got the name.
+            case .notDirectory, .tooManySymbolicLinks: return item(name, .unknown, in: level)
             default: return .problem(path, .unreadable("The directory cannot be opened: \(error)."))
             }
         }
