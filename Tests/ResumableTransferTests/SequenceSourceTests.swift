@@ -54,6 +54,19 @@ private struct ProducerError: Error, Equatable {}
         #expect(fixture.storedNames.isEmpty)
     }
 
+    @Test("single bytes and chunks keep their order in the buffer")
+    func mixture() throws {
+        let buffer = SequenceBuffer(FilePath(try directory().path))
+        _ = try buffer.append(1)
+        _ = try ([2, 3] as [UInt8]).withUnsafeBytes { try buffer.append($0) }
+        _ = try buffer.append(4)
+        buffer.end()
+        var bytes: [UInt8] = Array(repeating: 0, count: 8)
+        let count = try bytes.withUnsafeMutableBytes { try buffer.read(into: $0, at: 0) {} }
+        #expect(count == 4 && bytes.prefix(4) == [1, 2, 3, 4])
+        buffer.close()
+    }
+
     @Test("a sequence of single bytes is uploaded")
     func singleBytes() async throws {
         let server = MockUpload()

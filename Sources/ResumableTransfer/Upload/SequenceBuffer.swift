@@ -88,7 +88,9 @@ final class SequenceBuffer: Sendable {
     /// - Throws: an error of the file; `CancellationError` if no more bytes are needed.
     func append(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
         let (file, end, released) = try state.withLock { state in
-            (try openFile(&state), state.end, state.released)
+            let file = try openFile(&state)
+            try state.flush()
+            return (file, state.end, state.released)
         }
         // Bytes that the server already has need no space. The lock is not held, so that the reader does not wait.
         if end + Int64(bytes.count) > released { try file.write(bytes, at: end) }
