@@ -187,7 +187,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "GatewayTests",
-            dependencies: ["Gateway", "TransferServer", "ResumableUpload", "HTTPSemantics", "TestSupport"],
+            dependencies: [
+                "Gateway", "TransferServer", "ResumableUpload", "HTTPSemantics", "SystemCalls", "TestSupport",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "ResumableTransferTests",

@@ -28,6 +28,11 @@ enum EventAttempt: Sendable, Hashable {
     static func failed(_ reason: String) -> EventAttempt {
         .failed(reason: reason, retryAfter: nil, isRejection: false)
     }
+
+    /// No response within the time limit, or before the delivery was canceled.
+    fileprivate static func unfinished(_ reason: String, _ timeout: Duration, isCanceled: Bool) -> EventAttempt {
+        .failed(isCanceled ? "it was canceled" : "\(reason) within \(timeout.wholeSeconds) s")
+    }
 }
 
 extension EventDestination {
@@ -72,9 +77,8 @@ private struct EndpointReceiver: EventReceiver {
             isCanceled() || SystemClock.monotonicNanoseconds() >= deadline
         }
         guard let head = exchange.head else {
-            return .failed(
-                result?.failure.map { "\($0)" }
-                    ?? "no response within \(timeout.wholeSeconds) s")
+            return result?.failure.map { EventAttempt.failed("\($0)") }
+                ?? .unfinished("no response", timeout, isCanceled: isCanceled())
         }
         if head.status.isSuccessful { return .delivered }
         return .failed(
@@ -109,9 +113,7 @@ private struct FunctionReceiver: EventReceiver {
             let isCanceled = isCanceled()
             if now >= deadline || isCanceled {
                 task.cancel()
-                return .failed(
-                    isCanceled
-                        ? "the delivery was canceled" : "the function did not return within \(timeout.wholeSeconds) s")
+                return .unfinished("the function did not return", timeout, isCanceled: isCanceled)
             }
         }
     }
