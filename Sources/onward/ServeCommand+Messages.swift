@@ -80,7 +80,8 @@ extension ServeCommand {
             Console.Bounded.error(
                 """
                 onward serve: \(address) can be reached from other machines, and all clients could read and write there.
-                Listen on 127.0.0.1, require tokens with --token-file, or allow anonymous access with --allow-anonymous.
+                Listen on 127.0.0.1, require credentials with --token-file or --auth-url, serve only applications with --route,
+                or allow all clients with --allow-anonymous.
                 """)
             return .usage
         case .cannotStartThread(let part, let reason):

@@ -87,6 +87,9 @@ extension ProxyCommand {
         how the proxy handles interim responses, content, interruptions, and responses that the
         server sends before it has received all content. The report ends with the
         recommended settings.
+
+        Exit status: 0 uploads work, possibly with these settings; 1 they do not work; 2 the
+        proxy could not be tested.
         """,
         options: ProxyOptions.table.map(\.manual),
         sections: [
