@@ -87,7 +87,7 @@ public final class TransferClient: Sendable {
         case .upload:
             var plan = try TransferPlan(discarding: data, request: request)
             plan.handler = handler
-            return try await Upload(client: self, plan: plan).discard()
+            return try await Upload(TransferParts(self, plan)).discard()
         case .download(let checkpoint):
             let claim = try await claim(
                 data.record.id, generation: data.record.generation, hasTicket: data.record.hasTicket)

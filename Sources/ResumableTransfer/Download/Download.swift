@@ -8,21 +8,9 @@ import SystemCalls
 /// sent (`Repr-Digest`, RFC 9530), if there is one. Then it gets its final name in one step, and replaces a file that
 /// had the name before.
 public final class Download: DrivenTransfer {
-    let client: TransferClient
-    let plan: TransferPlan<FileDownloadOperation>
-    let control: TransferControl<DownloadResult>
-    let transferProgress: TransferProgress
+    let parts: TransferParts<FileDownloadOperation>
 
-    init(client: TransferClient, plan: TransferPlan<FileDownloadOperation>) {
-        self.client = client
-        self.plan = plan
-        let resumeData = plan.checkpoint
-        let control = TransferControl<DownloadResult>(resumeData: resumeData)
-        self.control = control
-        transferProgress = TransferProgress(resuming: resumeData, total: FileDownloadOperation.total(of: plan)) {
-            control.requestStop(.pause)
-        }
-    }
+    init(_ parts: TransferParts<FileDownloadOperation>) { self.parts = parts }
 
     /// Starts the download and waits for the complete file. If the task that waits is canceled, the download is paused.
     /// - Throws: ``TransferError``; `CancellationError` if the cancellation of the waiting task ended the download.

@@ -90,18 +90,10 @@ public struct DownloadStream: AsyncSequence, Sendable {
 
 /// A download to memory.
 final class StreamTransfer: DrivenTransfer {
-    let client: TransferClient
-    let plan: TransferPlan<StreamDownloadOperation>
-    let control = TransferControl<TransferResponse>()
-    let transferProgress: TransferProgress
+    let parts: TransferParts<StreamDownloadOperation>
     private let isIterated = Atomic(false)
 
-    init(client: TransferClient, plan: TransferPlan<StreamDownloadOperation>) {
-        self.client = client
-        self.plan = plan
-        let control = control
-        transferProgress = TransferProgress(total: nil) { control.requestStop(.pause) }
-    }
+    init(_ parts: TransferParts<StreamDownloadOperation>) { self.parts = parts }
 
     func value() async throws -> TransferResponse { try await cancellableOutcome() }
 
@@ -123,7 +115,7 @@ extension TransferClient {
     ///     }
     /// - Parameter request: a GET request without `Range` and `If-Range`.
     public func stream(_ request: TransferRequest) -> DownloadStream {
-        DownloadStream(StreamTransfer(client: self, plan: TransferPlan(request, ContentBuffer(.stream))))
+        DownloadStream(StreamTransfer(TransferParts(self, TransferPlan(request, ContentBuffer(.stream)))))
     }
 
     /// Downloads a representation to memory. The download continues after interruptions. It begins again if the
@@ -138,7 +130,7 @@ extension TransferClient {
         for request: TransferRequest, maxSize: Int
     ) async throws -> (data: Data, response: TransferResponse) {
         let buffer = ContentBuffer(.entire(maxSize: maxSize))
-        let transfer = StreamTransfer(client: self, plan: TransferPlan(request, buffer))
+        let transfer = StreamTransfer(TransferParts(self, TransferPlan(request, buffer)))
         let response = try await transfer.value()
         return (try await buffer.next() ?? Data(), response)
     }

@@ -40,7 +40,7 @@ extension TransferClient {
         var plan = TransferPlan(request, to: destination)
         plan.store = store
         plan.handler = handler
-        return Download(client: self, plan: plan)
+        return Download(TransferParts(self, plan))
     }
 
     /// Prepares a download that receives the missing bytes. This call does not use up the data: it stays valid until
@@ -67,7 +67,7 @@ extension TransferClient {
         plan.store = store
         plan.handler = handler
         try storage.requireUnused(data)
-        return Download(client: self, plan: plan)
+        return Download(TransferParts(self, plan))
     }
 }
 

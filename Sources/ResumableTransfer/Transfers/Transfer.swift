@@ -76,15 +76,35 @@ public protocol Transfer<Success>: AnyObject, Sendable {
 protocol DrivenTransfer<Success>: Transfer where Operation.Success == Success {
     associatedtype Operation: TransferOperation
 
-    var client: TransferClient { get }
-    var plan: TransferPlan<Operation> { get }
-    var control: TransferControl<Operation.Success> { get }
-    var transferProgress: TransferProgress { get }
+    var parts: TransferParts<Operation> { get }
+}
+
+/// The parts of a transfer that the object of the caller and the driver share.
+struct TransferParts<Operation: TransferOperation>: Sendable {
+    let client: TransferClient
+    let plan: TransferPlan<Operation>
+    let control: TransferControl<Operation.Success>
+    let progress: TransferProgress
+
+    init(_ client: TransferClient, _ plan: TransferPlan<Operation>) {
+        self.client = client
+        self.plan = plan
+        let resumeData = plan.checkpoint
+        let control = TransferControl<Operation.Success>(resumeData: resumeData)
+        self.control = control
+        progress = TransferProgress(resuming: resumeData, total: Operation.total(of: plan)) {
+            control.requestStop(.pause)
+        }
+    }
 }
 
 extension DrivenTransfer {
+    var client: TransferClient { parts.client }
+    var plan: TransferPlan<Operation> { parts.plan }
+    var control: TransferControl<Operation.Success> { parts.control }
+
     /// The transferred bytes out of the total. Canceling or pausing this object pauses the transfer.
-    public var progress: TransferProgress { transferProgress }
+    public var progress: TransferProgress { parts.progress }
 
     /// The priority among the transfers of the client that wait for their turn.
     public var priority: TaskPriority {
@@ -117,10 +137,8 @@ extension DrivenTransfer {
     /// Starts the transfer. This has no effect if it has started already.
     public func start() {
         guard control.begin() else { return }
-        let client = client
-        let plan = plan
-        let control = control
-        let progress = transferProgress
+        let parts = parts
+        let client = parts.client
         let identifier = ObjectIdentifier(self)
         // The closure has a strong reference to the transfer until its last event.
         control.events.forward { client.clientEvents.send($0, of: self) }
@@ -128,13 +146,12 @@ extension DrivenTransfer {
         let isAdmitted = client.register(self)
         control.run {
             defer { client.unregister(identifier) }
-            await client.waitForTurn(identifier, control, progress) {
-                control.events.send(.waiting)
-                TransferLog(client.configuration, plan)
+            await client.waitForTurn(identifier, parts.control, parts.progress) {
+                parts.control.events.send(.waiting)
+                TransferLog(client.configuration, parts.plan)
                     .write(.info, "The \(Operation.noun) waits for its turn.")
             }
-            let driver = TransferDriver(client: client, plan: plan, control: control, progress: progress)
-            return await driver.run(isAdmitted: isAdmitted)
+            return await TransferDriver(parts).run(isAdmitted: isAdmitted)
         } rejection: {
             Operation.rejection(of: $0)
         }

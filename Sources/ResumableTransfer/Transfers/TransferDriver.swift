@@ -8,10 +8,7 @@ import SystemCalls
 ///
 /// One task owns the driver from beginning to end.
 final class TransferDriver<Operation: TransferOperation> {
-    let client: TransferClient
-    let plan: TransferPlan<Operation>
-    let control: TransferControl<Operation.Success>
-    let progress: TransferProgress
+    private let parts: TransferParts<Operation>
     lazy var operation = Operation(driver: self)
 
     /// The right to run the transfer, from its first checkpoint or its resumption until its end.
@@ -39,18 +36,17 @@ final class TransferDriver<Operation: TransferOperation> {
     /// The generation of the credentials of the last request.
     var credentialGeneration = 0
 
-    init(
-        client: TransferClient, plan: TransferPlan<Operation>, control: TransferControl<Operation.Success>,
-        progress: TransferProgress
-    ) {
-        self.client = client
-        self.plan = plan
-        self.control = control
-        self.progress = progress
-        log = TransferLog(client.configuration, plan)
-        isResuming = plan.resumed != nil
-        saved = (plan.checkpoint?.position ?? 0, SystemClock.monotonicNanoseconds())
+    init(_ parts: TransferParts<Operation>) {
+        self.parts = parts
+        log = TransferLog(parts.client.configuration, parts.plan)
+        isResuming = parts.plan.resumed != nil
+        saved = (parts.plan.checkpoint?.position ?? 0, SystemClock.monotonicNanoseconds())
     }
+
+    var client: TransferClient { parts.client }
+    var plan: TransferPlan<Operation> { parts.plan }
+    var control: TransferControl<Operation.Success> { parts.control }
+    var progress: TransferProgress { parts.progress }
 
     /// - Parameter isAdmitted: whether the client accepts the transfer; false if the client was shut down.
     func run(isAdmitted: Bool) async -> Result<Operation.Success, TransferError> {

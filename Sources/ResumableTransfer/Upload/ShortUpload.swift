@@ -60,7 +60,7 @@ package struct ShortUpload: Sendable {
         var plan = plan
         plan.store = store
         plan.input.firstExchange = ended
-        let upload = Upload(client: client, plan: plan)
+        let upload = Upload(TransferParts(client, plan))
         guard case .canceled? = ended.result.failure, !ended.isAborted else {
             return .unfinished(upload, isStopped: false)
         }

@@ -6,21 +6,9 @@ import SystemCalls
 
 /// An upload that resumes where it was interrupted.
 public final class Upload: DrivenTransfer {
-    let client: TransferClient
-    let plan: TransferPlan<UploadOperation>
-    let control: TransferControl<UploadResult>
-    let transferProgress: TransferProgress
+    let parts: TransferParts<UploadOperation>
 
-    init(client: TransferClient, plan: TransferPlan<UploadOperation>) {
-        self.client = client
-        self.plan = plan
-        let resumeData = plan.checkpoint
-        let control = TransferControl<UploadResult>(resumeData: resumeData)
-        self.control = control
-        transferProgress = TransferProgress(resuming: resumeData, total: UploadOperation.total(of: plan)) {
-            control.requestStop(.pause)
-        }
-    }
+    init(_ parts: TransferParts<UploadOperation>) { self.parts = parts }
 
     /// Starts the upload and waits for a successful response of its target. If the task that waits is canceled, the
     /// upload is paused.
@@ -177,7 +165,7 @@ extension TransferClient {
         var plan = TransferPlan(request, from: source)
         plan.store = store
         plan.handler = handler
-        return Upload(client: self, plan: plan)
+        return Upload(TransferParts(self, plan))
     }
 
     /// Prepares an upload that sends the remaining bytes.
@@ -208,7 +196,7 @@ extension TransferClient {
         var plan = try TransferPlan(resuming: data, source: source, request: request)
         plan.store = store
         plan.handler = handler
-        return Upload(client: self, plan: plan)
+        return Upload(TransferParts(self, plan))
     }
 
     /// Prepares an upload of a file: by PUT if `uri` names a resource, and by POST with the name of the file
