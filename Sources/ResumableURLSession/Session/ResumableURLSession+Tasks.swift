@@ -40,9 +40,7 @@ extension ResumableURLSession {
     ) -> URLSessionUploadTask {
         var context = request.transferRequest.map { TaskContext(request: $0, original: request) }
         if case .data(let data) = body { context?.content = data }
-        let task = UploadTask(
-            makeCore(request), client: client, storages: settings.storages, context: context, body: body,
-            recipient: recipient)
+        let task = UploadTask(makeCore(request, context), body: body, recipient: recipient)
         registry.add(task)
         return task
     }
@@ -51,19 +49,14 @@ extension ResumableURLSession {
         resuming data: Data, _ recipient: UploadTask.Recipient, request: URLRequest? = nil
     ) -> URLSessionUploadTask {
         let resumption = Resumption(data, kind: .upload, request: request)
-        let task = UploadTask(
-            makeCore(resumption), client: client, storages: settings.storages,
-            context: resumption.context, body: nil,
-            recipient: recipient)
+        let task = UploadTask(makeCore(resumption), body: nil, recipient: recipient)
         registry.add(task)
         return task
     }
 
     func makeDownloadTask(_ request: URLRequest, _ recipient: DownloadTask.Recipient) -> URLSessionDownloadTask {
-        let task = DownloadTask(
-            makeCore(request), client: client, storages: settings.storages,
-            context: request.transferRequest.map { TaskContext(request: $0, original: request) }, isResumed: false,
-            recipient: recipient)
+        let context = request.transferRequest.map { TaskContext(request: $0, original: request) }
+        let task = DownloadTask(makeCore(request, context), isResumed: false, recipient: recipient)
         registry.add(task)
         return task
     }
@@ -72,17 +65,14 @@ extension ResumableURLSession {
         resuming data: Data, _ recipient: DownloadTask.Recipient, request: URLRequest? = nil
     ) -> URLSessionDownloadTask {
         let resumption = Resumption(data, kind: .download, request: request)
-        let task = DownloadTask(
-            makeCore(resumption), client: client, storages: settings.storages,
-            context: resumption.context,
-            isResumed: true, recipient: recipient)
+        let task = DownloadTask(makeCore(resumption), isResumed: true, recipient: recipient)
         registry.add(task)
         return task
     }
 
-    private func makeCore(_ request: URLRequest) -> TaskCore {
+    private func makeCore(_ request: URLRequest, _ context: TaskContext?) -> TaskCore {
         TaskCore(
-            identifier: registry.makeIdentifier(), session: self, request: request,
+            identifier: registry.makeIdentifier(), session: self, request: request, context: context,
             refusal: invalidation ?? protocolRefusal(of: request), credentials: settings.storages.credentials,
             connection: settings.connection(for: request))
     }
@@ -90,6 +80,7 @@ extension ResumableURLSession {
     private func makeCore(_ resumption: Resumption) -> TaskCore {
         TaskCore(
             identifier: registry.makeIdentifier(), session: self, request: resumption.request, data: resumption.data,
+            context: resumption.context,
             refusal: invalidation ?? resumption.refusal ?? protocolRefusal(of: resumption.request),
             credentials: settings.storages.credentials, connection: settings.connection(for: resumption.request))
     }

@@ -6,14 +6,16 @@ import SystemCalls
 
 extension DownloadTask {
     func open(_ data: ResumeData?) throws(TransferError) -> TaskRun {
-        guard let client else { throw TransferError(.internalFailure, "The session has no client.") }
+        guard let client = core.transferSession?.client else {
+            throw TransferError(.internalFailure, "The session has no client.")
+        }
         let download: Download
         if let data {
             download = try client.resumeDownload(
-                data, request: context?.request, store: nil, handler: exchanges)
+                data, request: core.context?.request, store: nil, handler: exchanges)
             TaskContexts.shared.forget(data)
         } else {
-            guard let request = context?.request ?? originalRequest?.transferRequest else {
+            guard let request = core.context?.request ?? originalRequest?.transferRequest else {
                 throw TransferError(.gone, "The download cannot be resumed any more.")
             }
             download = client.download(request, to: .temporary, store: nil, handler: exchanges)

@@ -11,22 +11,12 @@ final class DownloadTask: URLSessionDownloadTask, TransferTask, @unchecked Senda
     // All properties of this class are immutable or protected by the core's lock. Only members of the superclass that
     // are thread-safe by themselves are used.
     let core: TaskCore
-    let client: TransferClient?
-    let storages: SessionStorages?
-    let context: TaskContext?
     let recipient: Recipient
     /// Whether the task resumes an earlier download.
     let isResumed: Bool
 
-    /// - Parameter context: `nil` if there is only the resume data.
-    init(
-        _ core: TaskCore, client: TransferClient?, storages: SessionStorages?, context: TaskContext?, isResumed: Bool,
-        recipient: Recipient
-    ) {
+    init(_ core: TaskCore, isResumed: Bool, recipient: Recipient) {
         self.core = core
-        self.client = client
-        self.storages = storages
-        self.context = context
         self.isResumed = isResumed
         self.recipient = recipient
         super.init()

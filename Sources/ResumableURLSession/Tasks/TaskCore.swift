@@ -2,7 +2,6 @@ import Foundation
 import FoundationNetworking
 import ResumableTransfer
 import ResumableUpload
-import Synchronization
 import SystemCalls
 
 /// The mutable state of a task.
@@ -48,6 +47,8 @@ final class TaskCore: Sendable {
     let session: URLSession
     let progress = TransferProgress()
     let originalRequest: URLRequest?
+    /// The data that is needed besides the resume data to resume the transfer; `nil` if there is only the resume data.
+    let context: TaskContext?
     /// The error of a task that cannot run at all.
     let refusal: TransferError?
     let credentials: TaskCredentials
@@ -57,12 +58,14 @@ final class TaskCore: Sendable {
 
     init(
         identifier: Int, session: URLSession, request: URLRequest?, data: ResumeData? = nil,
+        context: TaskContext? = nil,
         refusal: TransferError? = nil, credentials: URLCredentialStorage? = nil,
         connection: ConnectionSettings? = nil
     ) {
         self.identifier = identifier
         self.session = session
         originalRequest = request
+        self.context = context
         self.refusal = refusal
         self.credentials = TaskCredentials(credentials)
         self.connection = connection
@@ -88,6 +91,9 @@ final class TaskCore: Sendable {
 
 extension TaskCore {
     private static let maxTransactions = 1000
+
+    /// The session; `nil` for a plain `URLSession`, which has no client.
+    var transferSession: ResumableURLSession? { session as? ResumableURLSession }
 
     /// The request after redirections.
     var currentRequest: URLRequest? { withLock { $0.currentRequest } ?? originalRequest }
@@ -133,11 +139,4 @@ enum InterruptionPolicy {
     static func tolerates(_ error: TransferError, canResume: Bool) -> Bool {
         canResume && error.code != .timedOut
     }
-}
-
-/// A flag for which only the first call returns true.
-final class FirstCallFlag: Sendable {
-    private let wasCalled = Atomic(false)
-
-    func isFirst() -> Bool { !wasCalled.exchange(true, ordering: .relaxed) }
 }

@@ -65,16 +65,16 @@ extension TransferTask {
 
     /// Deletes the upload resource or the partial file of data that nothing uses any more.
     private func discard(_ data: ResumeData?) {
-        guard let data, let client else { return }
+        guard let data, let client = core.transferSession?.client else { return }
         let exchanges = exchanges
-        let request = context?.request
+        let request = core.context?.request
         Task { try? await client.discard(data, request: request, handler: exchanges) }
     }
 
     // MARK: Runs
 
     /// Participates in the exchanges of a run.
-    var exchanges: TaskExchanges? { storages.map { TaskExchanges(self, $0) } }
+    var exchanges: TaskExchanges? { core.transferSession.map { TaskExchanges(self, $0.settings.storages) } }
 
     /// The URL of the proxy; `nil` if the settings have none.
     var proxy: URL? { core.connection?.proxy.flatMap { URL(string: $0) } }
@@ -201,7 +201,7 @@ extension TransferTask {
             (ending, response) = self.ending(of: error)
             if case .failure = ending { resumeData = error.resumeData }
         }
-        if let resumeData, let context { TaskContexts.shared.keep(context, for: resumeData) }
+        if let resumeData, let context = core.context { TaskContexts.shared.keep(context, for: resumeData) }
         core.withLock { state in
             state.response = response
             if case .failure(let error) = ending { state.error = error }

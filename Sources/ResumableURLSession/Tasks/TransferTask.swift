@@ -6,12 +6,6 @@ import SystemCalls
 /// A task that uses transfers of ResumableTransfer.
 protocol TransferTask: URLSessionTask {
     var core: TaskCore { get }
-    /// The client of the session; `nil` if the session has none.
-    var client: TransferClient? { get }
-    /// The data that is needed besides the resume data to resume the transfer.
-    var context: TaskContext? { get }
-    /// The storages of the session.
-    var storages: SessionStorages? { get }
 
     /// Creates the transfer of a run.
     func open(_ data: ResumeData?) throws(TransferError) -> TaskRun

@@ -6,15 +6,17 @@ import SystemCalls
 
 extension UploadTask {
     func open(_ data: ResumeData?) throws(TransferError) -> TaskRun {
-        guard let client else { throw TransferError(.internalFailure, "The session has no client.") }
+        guard let client = core.transferSession?.client else {
+            throw TransferError(.internalFailure, "The session has no client.")
+        }
         let upload: Upload
         if let data {
-            let source = context?.content.map { DataSource($0) }
+            let source = core.context?.content.map { DataSource($0) }
             upload = try client.resumeUpload(
-                data, from: source, request: context?.request, store: nil, handler: exchanges)
+                data, from: source, request: core.context?.request, store: nil, handler: exchanges)
             TaskContexts.shared.forget(data)
         } else {
-            guard let request = context?.request, let body else {
+            guard let request = core.context?.request, let body else {
                 throw TransferError(.gone, "The upload cannot be resumed any more.")
             }
             switch body {
@@ -113,10 +115,14 @@ extension UploadTask {
             let delegate = effectiveDelegate as? any FoundationNetworking.URLSessionDataDelegate
         else { return notifyEnd(completion.content, completion.response, nil) }
         let session = core.session
-        let decision = FirstCallFlag()
+        let isDecided = Monitor(false)
         core.deliver {
             delegate.urlSession(session, dataTask: self, didReceive: response) { disposition in
-                guard decision.isFirst() else { return }
+                let isFirst = isDecided.withLock { isDecided in
+                    defer { isDecided = true }
+                    return !isDecided
+                }
+                guard isFirst else { return }
                 guard disposition != .cancel else {
                     let canceled = TransferError(.cancelled, "The delegate rejected the response.")
                     let url = self.originalRequest?.url

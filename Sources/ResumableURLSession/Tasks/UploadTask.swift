@@ -14,23 +14,12 @@ final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable 
     // All properties of this class are immutable or protected by the core's lock. Only members of the superclass that
     // are thread-safe by themselves are used.
     let core: TaskCore
-    let client: TransferClient?
-    let storages: SessionStorages?
-    let context: TaskContext?
     let recipient: Recipient
     let body: Body?
 
-    /// - Parameters:
-    ///   - body: `nil` if an upload is resumed.
-    ///   - context: `nil` if there is only the resume data.
-    init(
-        _ core: TaskCore, client: TransferClient?, storages: SessionStorages?, context: TaskContext?, body: Body?,
-        recipient: Recipient
-    ) {
+    /// - Parameter body: `nil` if an upload is resumed.
+    init(_ core: TaskCore, body: Body?, recipient: Recipient) {
         self.core = core
-        self.client = client
-        self.storages = storages
-        self.context = context
         self.body = body
         self.recipient = recipient
         super.init()
@@ -75,6 +64,6 @@ extension UploadTask {
     convenience init(refusing data: Data, in session: URLSession, _ recipient: Recipient) {
         let refusal = TransferError(.resumeDataInvalid, "A plain URLSession cannot resume an upload.")
         let core = TaskCore(identifier: 0, session: session, request: nil, refusal: refusal)
-        self.init(core, client: nil, storages: nil, context: nil, body: nil, recipient: recipient)
+        self.init(core, body: nil, recipient: recipient)
     }
 }
