@@ -24,32 +24,36 @@ struct CheckCommand {
         or storage; 75 a server uses the directory, or the database or the storage cannot be
         reached.
         """,
-        options: CheckSettings.options.map(\.manual))
+        options: options.map(\.manual))
 
-    private let settings: CheckSettings
+    static let options: [CommandOption<CheckCommand>] =
+        StorageSettings.inspectionOptions(\.storage)
+        + [
+            CommandOption(
+                flag: "digests", group: "Options",
+                "print the SHA-256 of every published file in the format of\nsha256sum, to compare the files with a copy of them"
+            ) { $0.shouldPrintDigests = true },
+            CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
+        ]
+
+    private var storage = StorageSettings()
+    private var shouldPrintDigests = false
+    private var isJSON = false
 
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
-        let parser = OptionParser(options: CheckSettings.options)
-        if arguments.contains("--help") || arguments.contains("-h") {
-            Console.output(HelpText(page, of: "onward").text)
-            return .done
+        page.run(arguments) { () throws(OptionError) in
+            var command = CheckCommand()
+            try OptionParser(options: options).parse(arguments, environment: [:], into: &command)
+            try command.storage.check()
+            return command.run()
         }
-        var settings = CheckSettings()
-        do {
-            try parser.parse(arguments, environment: [:], into: &settings)
-            try settings.storage.check()
-        } catch {
-            Console.error("onward check: \(error.message)\nSee 'onward check --help'.")
-            return .usage
-        }
-        return CheckCommand(settings: settings).run()
     }
 
     private func run() -> ExitStatus {
         do throws(StoreError) {
             let check = try check()
             var summary = try check.run(report)
-            if settings.shouldPrintDigests { summary = try check.forEachDigest(printDigest, failures: report) }
+            if shouldPrintDigests { summary = try check.forEachDigest(printDigest, failures: report) }
             conclude(summary)
             return summary.damages == 0 ? .done : .inputOutput
         } catch {
@@ -58,17 +62,17 @@ struct CheckCommand {
     }
 
     private func check() throws(StoreError) -> any StoreCheck {
-        if let cluster = settings.storage.cluster {
+        if let cluster = storage.cluster {
             let credentials = ObjectCredentials(environment: ServeCommand.environment())
             return ClusterCheck(try ClusterInspection(cluster, credentials: credentials))
         }
         let scratch = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
-        return try DataDirectoryCheck(root: settings.storage.root, scratch: scratch)
+        return try DataDirectoryCheck(root: storage.root, scratch: scratch)
     }
 
     private func report(_ finding: CheckFinding) {
         let severity = finding.kind.isDamage ? "damage" : "note"
-        if settings.isJSON {
+        if isJSON {
             output([
                 ("event", .text("finding")), ("severity", .text(severity)), ("code", .text(finding.kind.rawValue)),
                 ("path", .text(finding.path)), ("message", .text(finding.detail)),
@@ -81,7 +85,7 @@ struct CheckCommand {
     }
 
     private func printDigest(_ name: PublishedName, _ digest: [UInt8]) {
-        if settings.isJSON {
+        if isJSON {
             output([
                 ("event", .text("digest")), ("sha-256", .text(digest.hexadecimal)),
                 ("path", .text("files/" + name.path)),
@@ -92,7 +96,7 @@ struct CheckCommand {
     }
 
     private func conclude(_ summary: CheckSummary) {
-        if settings.isJSON {
+        if isJSON {
             output([
                 ("event", .text("checked")), ("uploads", .number(Int64(summary.uploads))),
                 ("unfinished", .number(Int64(summary.unfinished))), ("files", .number(Int64(summary.files))),
@@ -108,7 +112,7 @@ struct CheckCommand {
     }
 
     private func reportFailure(_ error: StoreError) -> ExitStatus {
-        let root = DisplayText.printable(settings.storage.description)
+        let root = DisplayText.printable(storage.description)
         let message =
             switch error {
             case .inUse: "a server uses \(root); stop it, or check a copy of the directory"
@@ -117,7 +121,7 @@ struct CheckCommand {
                 "\(root) cannot be used: \(reason)"
             default: "\(root): \(error)"
             }
-        if settings.isJSON {
+        if isJSON {
             output([("event", .text("failed")), ("code", .text(error.code)), ("message", .text(message))])
         } else {
             Console.error("onward check: \(message)")
@@ -127,21 +131,4 @@ struct CheckCommand {
     }
 
     private func output(_ members: [(String, JSONLine.Value)]) { Console.output(JSONLine(members).text) }
-}
-
-/// The settings of `onward check`, and its options.
-struct CheckSettings {
-    var storage = StorageSettings()
-    var shouldPrintDigests = false
-    var isJSON = false
-
-    static let options: [CommandOption<CheckSettings>] =
-        StorageSettings.inspectionOptions(\.storage)
-        + [
-            CommandOption(
-                flag: "digests", group: "Options",
-                "print the SHA-256 of every published file in the format of\nsha256sum, to compare the files with a copy of them"
-            ) { $0.shouldPrintDigests = true },
-            CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
-        ]
 }

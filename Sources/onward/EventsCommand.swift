@@ -24,42 +24,46 @@ struct EventsCommand {
         Exit status: 0 done; 64 wrong usage; 66 no such event; 74 unusable directory or database;
         75 the database cannot be reached.
         """,
-        options: EventsSettings.options.map(\.manual))
+        options: options.map(\.manual))
 
-    private let settings: EventsSettings
+    static let options: [CommandOption<EventsCommand>] =
+        StorageSettings.inspectionOptions(\.storage, usesBlobs: false)
+        + [
+            CommandOption(flag: "all", group: "Options", "retry or drop all events that are set aside") {
+                $0.selectsAll = true
+            },
+            CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
+        ]
+
+    private var storage = StorageSettings()
+    private var selectsAll = false
+    private var isJSON = false
 
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
-        if arguments.contains("--help") || arguments.contains("-h") {
-            Console.output(HelpText(page, of: "onward").text)
-            return .done
-        }
-        var settings = EventsSettings()
-        do throws(OptionError) {
-            let words = try OptionParser(options: EventsSettings.options).operands(of: arguments, into: &settings)
+        page.run(arguments) { () throws(OptionError) in
+            var command = EventsCommand()
+            let words = try OptionParser(options: options).operands(of: arguments, into: &command)
                 .map(\.description)
-            try settings.storage.check(needsBlobs: false)
+            try command.storage.check(needsBlobs: false)
             let names = Array(words.dropFirst())
-            let command = EventsCommand(settings: settings)
+            let selectsAll = command.selectsAll
             switch words.first {
-            case "list" where names.isEmpty && !settings.selectsAll: return command.list()
-            case "retry" where names.isEmpty == settings.selectsAll:
+            case "list" where names.isEmpty && !selectsAll: return command.list()
+            case "retry" where names.isEmpty == selectsAll:
                 return command.change(names, "retried", onlySetAside: true) { (events, numbers) throws(StoreError) in
                     try events.retry(numbers)
                 }
-            case "drop" where names.isEmpty == settings.selectsAll:
-                return command.change(names, "dropped", onlySetAside: settings.selectsAll) {
+            case "drop" where names.isEmpty == selectsAll:
+                return command.change(names, "dropped", onlySetAside: selectsAll) {
                     (events, numbers) throws(StoreError) in try events.drop(numbers)
                 }
             case "retry", "drop":
                 throw OptionError(
-                    settings.selectsAll
+                    selectsAll
                         ? "'\(names[0])' and --all exclude each other"
                         : "EVENT or --all is missing; 'onward events list' lists the events")
             default: throw OptionError("give 'list', 'retry EVENT', 'retry --all', 'drop EVENT' or 'drop --all'")
             }
-        } catch {
-            Console.error("onward events: \(error.message)\nSee 'onward events --help'.")
-            return .usage
         }
     }
 
@@ -71,14 +75,14 @@ struct EventsCommand {
     }
 
     private func events() throws(StoreError) -> any EventRecords {
-        if let catalog = settings.storage.catalog { return try ClusterEvents(catalog) }
-        return try RecordedEvents(root: settings.storage.root)
+        if let catalog = storage.catalog { return try ClusterEvents(catalog) }
+        return try RecordedEvents(root: storage.root)
     }
 
     private func print(_ entry: OutboxEntry) {
         let event = entry.event
         let time = Date(timeIntervalSince1970: TimeInterval(event.time) / 1000).ISO8601Format()
-        if settings.isJSON {
+        if isJSON {
             Console.output(
                 JSONLine([
                     ("event", .text(event.id)), ("time", .text(time)), ("state", .text(entry.state.name)),
@@ -106,9 +110,9 @@ struct EventsCommand {
             try events.forEach { entry in
                 let matches = names.indices.filter { !names[$0].isEmpty && entry.event.id.hasPrefix(names[$0]) }
                 for index in matches { found[index] += 1 }
-                guard settings.selectsAll || !matches.isEmpty else { return }
+                guard selectsAll || !matches.isEmpty else { return }
                 if onlySetAside && entry.state != .setAside {
-                    if !settings.selectsAll { waiting += 1 }
+                    if !selectsAll { waiting += 1 }
                 } else {
                     numbers.append(entry.number)
                 }
@@ -131,7 +135,7 @@ struct EventsCommand {
     }
 
     private func reportFailure(_ error: StoreError) -> ExitStatus {
-        let place = DisplayText.printable(settings.storage.description)
+        let place = DisplayText.printable(storage.description)
         let message =
             if case .unusableRoot(let reason) = error { "\(place) cannot be used: \(reason)" } else {
                 "\(place): \(error)"
@@ -150,20 +154,4 @@ extension OutboxEntry.State {
         case .retried: "retried"
         }
     }
-}
-
-/// The settings of `onward events`, and its options.
-struct EventsSettings {
-    var storage = StorageSettings()
-    var selectsAll = false
-    var isJSON = false
-
-    static let options: [CommandOption<EventsSettings>] =
-        StorageSettings.inspectionOptions(\.storage, usesBlobs: false)
-        + [
-            CommandOption(flag: "all", group: "Options", "retry or drop all events that are set aside") {
-                $0.selectsAll = true
-            },
-            CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
-        ]
 }

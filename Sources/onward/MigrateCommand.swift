@@ -24,26 +24,28 @@ struct MigrateCommand {
         Exit status: 0 everything was copied; 64 wrong usage; 74 something could not be copied; 75
         a server uses the data directory, or with --back the database.
         """,
-        options: MigrateSettings.options.map(\.manual))
+        options: options.map(\.manual))
 
-    private let settings: MigrateSettings
+    static let options: [CommandOption<MigrateCommand>] =
+        StorageSettings.options(\.storage, group: "Options", root: "data directory")
+        + [
+            CommandOption(
+                flag: "back", group: "Options", "copy from the database and the object storage to the directory"
+            ) { $0.isBack = true }
+        ]
+
+    private var storage = StorageSettings()
+    private var isBack = false
 
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
-        if arguments.contains("--help") || arguments.contains("-h") {
-            Console.output(HelpText(page, of: "onward").text)
-            return .done
-        }
-        var settings = MigrateSettings()
-        do throws(OptionError) {
-            try OptionParser(options: MigrateSettings.options)
-                .parse(arguments, environment: ServeCommand.environment(), into: &settings)
-            guard let cluster = settings.storage.cluster, let root = settings.storage.givenRoot else {
+        page.run(arguments) { () throws(OptionError) in
+            var command = MigrateCommand()
+            try OptionParser(options: options)
+                .parse(arguments, environment: ServeCommand.environment(), into: &command)
+            guard let cluster = command.storage.cluster, let root = command.storage.givenRoot else {
                 throw OptionError("--root, --catalog and --blobs are required")
             }
-            return MigrateCommand(settings: settings).run(root, cluster)
-        } catch {
-            Console.error("onward migrate: \(error.message)\nSee 'onward migrate --help'.")
-            return .usage
+            return command.run(root, cluster)
         }
     }
 
@@ -51,17 +53,17 @@ struct MigrateCommand {
         // What cannot be used if an error is thrown.
         var place = root
         do throws(StoreError) {
-            let directory = try StoreCopy.Place.directory(root, creates: settings.isBack)
-            defer { directory.close(isChanged: settings.isBack) }
+            let directory = try StoreCopy.Place.directory(root, creates: isBack)
+            defer { directory.close(isChanged: isBack) }
             place = "\(cluster)"
             let shared = try StoreCopy.Place.cluster(
                 cluster, credentials: ObjectCredentials(environment: ServeCommand.environment()),
-                isExclusive: settings.isBack)
+                isExclusive: isBack)
             defer { shared.close(isChanged: true) }
             place = "\(root), or \(cluster)"
             var lastReport = SystemClock.monotonicNanoseconds()
             var copy = StoreCopy(
-                from: settings.isBack ? shared : directory, to: settings.isBack ? directory : shared
+                from: isBack ? shared : directory, to: isBack ? directory : shared
             ) { report in
                 let now = SystemClock.monotonicNanoseconds()
                 guard now - lastReport >= Self.reportInterval else { return }
@@ -91,18 +93,4 @@ struct MigrateCommand {
         "files: \(report.files), unfinished uploads: \(report.uploads), stored responses: \(report.responses), events:"
             + " \(report.events); bytes: \(report.bytes); present already: \(report.present)"
     }
-}
-
-/// The settings of `onward migrate`, and its options.
-struct MigrateSettings {
-    var storage = StorageSettings()
-    var isBack = false
-
-    static let options: [CommandOption<MigrateSettings>] =
-        StorageSettings.options(\.storage, group: "Options", root: "data directory")
-        + [
-            CommandOption(
-                flag: "back", group: "Options", "copy from the database and the object storage to the directory"
-            ) { $0.isBack = true }
-        ]
 }

@@ -109,6 +109,21 @@ enum Onward {
     }
 }
 
+extension ManualPage {
+    /// Runs the command of this page, or prints the page if the arguments request help.
+    /// - Parameter body: parses the arguments, and does the work of the command.
+    func run(_ arguments: [CommandArgument], _ body: () throws(OptionError) -> ExitStatus) -> ExitStatus {
+        if arguments.contains("--help") || arguments.contains("-h") {
+            Console.output(HelpText(self, of: "onward").text)
+            return .done
+        }
+        do throws(OptionError) { return try body() } catch {
+            Console.error("onward \(name): \(error.message)\nSee 'onward \(name) --help'.")
+            return .usage
+        }
+    }
+}
+
 extension Onward {
     static let version = "0.2.0"
 

@@ -32,22 +32,34 @@ struct OutcomesCommand {
         74 unusable directory, database or storage; 75 the request is being sent by another
         command, or the database or the storage cannot be reached.
         """,
-        options: OutcomesSettings.options.map(\.manual))
+        options: options.map(\.manual))
 
-    private let settings: OutcomesSettings
+    static let options: [CommandOption<OutcomesCommand>] =
+        StorageSettings.inspectionOptions(\.storage) + [
+            CommandOption(
+                "origin-cacert", "F", group: "Options",
+                "PEM certificates to trust for https applications instead of\nthe system's"
+            ) { command, value throws(OptionError) in
+                command.originCertificates = try ServeSettings.certificates(in: value)
+            },
+            CommandOption(
+                "timeout", "DURATION", group: "Options",
+                "maximum time in which the application receives and sends nothing\n[default: 60s]"
+            ) { command, value throws(OptionError) in command.timeout = .seconds(try Quantity.seconds(value)) },
+            CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
+        ]
+
+    private var storage = StorageSettings()
+    private var originCertificates: String?
+    private var timeout = Duration.seconds(60)
+    private var isJSON = false
 
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
-        if arguments.contains("--help") || arguments.contains("-h") {
-            Console.output(HelpText(page, of: "onward").text)
-            return .done
-        }
-        var settings = OutcomesSettings()
-        do throws(OptionError) {
-            let operands = try OptionParser(options: OutcomesSettings.options).operands(of: arguments, into: &settings)
-            try settings.storage.check()
-            let words = operands.map(\.description)
+        page.run(arguments) { () throws(OptionError) in
+            var command = OutcomesCommand()
+            let words = try OptionParser(options: options).operands(of: arguments, into: &command).map(\.description)
+            try command.storage.check()
             let names = Array(words.dropFirst())
-            let command = OutcomesCommand(settings: settings)
             switch words.first {
             case "list" where names.isEmpty: return command.list()
             case "resend" where !names.isEmpty: return command.forEach(names, command.resend)
@@ -55,9 +67,6 @@ struct OutcomesCommand {
             case "resend", "drop": throw OptionError("UPLOAD is missing; 'onward outcomes list' lists the uploads")
             default: throw OptionError("give 'list', 'resend UPLOAD' or 'drop UPLOAD'")
             }
-        } catch {
-            Console.error("onward outcomes: \(error.message)\nSee 'onward outcomes --help'.")
-            return .usage
         }
     }
 
@@ -82,16 +91,16 @@ struct OutcomesCommand {
     }
 
     private func requests() throws(StoreError) -> any RetainedRequests {
-        if let cluster = settings.storage.cluster {
+        if let cluster = storage.cluster {
             let credentials = ObjectCredentials(environment: ServeCommand.environment())
             return try RetainedRows(ClusterInspection(cluster, credentials: credentials))
         }
-        return try RetainedFiles(root: settings.storage.root)
+        return try RetainedFiles(root: storage.root)
     }
 
     private func print(_ outcome: UnknownOutcome) {
         let time = Date(timeIntervalSince1970: TimeInterval(outcome.time)).ISO8601Format()
-        if settings.isJSON {
+        if isJSON {
             Console.output(
                 JSONLine([
                     ("upload", .text(outcome.upload)), ("time", .text(time)), ("method", .text(outcome.method)),
@@ -143,7 +152,7 @@ struct OutcomesCommand {
     ) throws -> ExitStatus {
         let outcome = try UnknownOutcome(json: request.description)
         let (response, summary) = try outcome.send(
-            request, of: requests, caFile: settings.originCertificates, timeout: settings.timeout)
+            request, of: requests, caFile: originCertificates, timeout: timeout)
         guard let response else {
             Console.error("onward outcomes: \(summary). The request is kept.")
             return .unavailable
@@ -170,7 +179,7 @@ struct OutcomesCommand {
             Console.error("onward outcomes: another process is sending this request; try again later")
             return .tryAgain
         }
-        let place = DisplayText.printable(settings.storage.description)
+        let place = DisplayText.printable(storage.description)
         let message =
             switch storeError {
             case .unusableRoot(let reason)?: "\(place) cannot be used: \(reason)"
@@ -181,27 +190,4 @@ struct OutcomesCommand {
         if case .unavailable? = storeError { return .tryAgain }
         return .inputOutput
     }
-}
-
-/// The settings of `onward outcomes`, and its options.
-struct OutcomesSettings {
-    var storage = StorageSettings()
-    var originCertificates: String?
-    var timeout = Duration.seconds(60)
-    var isJSON = false
-
-    static let options: [CommandOption<OutcomesSettings>] =
-        StorageSettings.inspectionOptions(\.storage) + [
-            CommandOption(
-                "origin-cacert", "F", group: "Options",
-                "PEM certificates to trust for https applications instead of\nthe system's"
-            ) { settings, value throws(OptionError) in
-                settings.originCertificates = try ServeSettings.certificates(in: value)
-            },
-            CommandOption(
-                "timeout", "DURATION", group: "Options",
-                "maximum time in which the application receives and sends nothing\n[default: 60s]"
-            ) { settings, value throws(OptionError) in settings.timeout = .seconds(try Quantity.seconds(value)) },
-            CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
-        ]
 }

@@ -12,9 +12,9 @@ struct ManualTests {
             "put": ClientSettings.putOptions.map(\.name), "get": ClientSettings.getOptions.map(\.name),
             "resume": ClientSettings.resumeOptions.map(\.name), "status": ClientSettings.statusOptions.map(\.name),
             "cancel": ClientSettings.cancelOptions.map(\.name), "health": ClientSettings.healthOptions.map(\.name),
-            "serve": ServeSettings.options.map(\.name), "check": CheckSettings.options.map(\.name),
-            "outcomes": OutcomesSettings.options.map(\.name), "events": EventsSettings.options.map(\.name),
-            "migrate": MigrateSettings.options.map(\.name),
+            "serve": ServeSettings.options.map(\.name), "check": CheckCommand.options.map(\.name),
+            "outcomes": OutcomesCommand.options.map(\.name), "events": EventsCommand.options.map(\.name),
+            "migrate": MigrateCommand.options.map(\.name),
         ]
         #expect(Set(tables.keys) == Set(Onward.commands.map(\.page.name)))
         #expect(Onward.commands.map(\.name) == Onward.commands.map(\.page.name))
