@@ -297,53 +297,28 @@ extension Server {
     /// - Throws: `StartError` if the server could not start.
     public func run(stoppingOn signals: [Signal] = [.sigterm, .sigint]) async throws(StartError) {
         ProcessControl.ignoreBrokenPipes()
-        let request = FirstStop()
+        let (requests, continuation) = AsyncStream.makeStream(of: Void.self)
+        let isRequested = Monitor(false)
+        let isFirstRequest: @Sendable () -> Bool = {
+            continuation.finish()
+            return isRequested.withLock { isRequested in
+                defer { isRequested = true }
+                return !isRequested
+            }
+        }
         let subscription: SignalSubscription
         do throws(Errno) {
             subscription = try SignalSubscription(signals.map(\.rawValue)) { [self] _ in
-                if request.isRepeated() { stopNow() }
+                if !isFirstRequest() { stopNow() }
             }
         } catch {
             throw .cannotStartThread("signals", error)
         }
         defer { subscription.cancel() }
         try await start()
-        await request.wait()
+        // The loop also ends if the task is canceled.
+        for await _ in requests {}
+        _ = isFirstRequest()
         await stop()
-    }
-}
-
-/// The first request to stop, for which one task waits.
-private final class FirstStop: Sendable {
-    private struct State {
-        var isRequested = false
-        var waiting: CheckedContinuation<Void, Never>?
-    }
-
-    private let state = Monitor(State())
-
-    /// Requests the stop. Returns whether a stop was requested before.
-    func isRepeated() -> Bool {
-        let (isRepeated, waiting) = state.withLock { state in
-            defer { (state.isRequested, state.waiting) = (true, nil) }
-            return (state.isRequested, state.waiting)
-        }
-        waiting?.resume()
-        return isRepeated
-    }
-
-    /// Waits for a request, or until the task is canceled.
-    func wait() async {
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isRequested = state.withLock { state in
-                    if !state.isRequested { state.waiting = continuation }
-                    return state.isRequested
-                }
-                if isRequested { continuation.resume() }
-            }
-        } onCancel: {
-            _ = isRepeated()
-        }
     }
 }

@@ -63,11 +63,12 @@ struct UploadCompletion {
             log(error)
             return .final(published)
         case (_, nil):
-            logStop(HandlerInterruption())
+            logStop(because: "the handler did not return in time after its task was canceled")
             throw .superseded
         case (nil, .failure(let error)?) where call.isCanceled:
             // The target was interrupted, as if the process had ended.
-            logStop(error)
+            let isOwn = error is CancellationError || error as? StoreError == .superseded
+            logStop(because: isOwn ? nil : "\(error)")
             throw .superseded
         case (_, .success(let response)?):
             return try store(upload.withDigest(response), adding: upload.forwarding?.unstoredFields ?? [:])
@@ -110,8 +111,7 @@ struct UploadCompletion {
     }
 
     /// Logs that the server stops before the target has responded, and what happens to the upload.
-    private func logStop(_ error: any Error) {
-        let isOwn = error is CancellationError || error as? StoreError == .superseded
+    private func logStop(because reason: String?) {
         let consequence =
             if lease.isProcessingRecorded {
                 "its outcome is unknown, and it is not called again"
@@ -121,7 +121,7 @@ struct UploadCompletion {
                 "the upload is kept, and the target is called again when the client repeats its request"
             }
         context.service.log.warning(
-            "the server stops before the target has responded\(isOwn ? "" : " (\(error))"): \(consequence)",
+            "the server stops before the target has responded\(reason.map { " (\($0))" } ?? ""): \(consequence)",
             request: context.request.id)
     }
 
@@ -146,9 +146,4 @@ extension StoreError {
         default: false
         }
     }
-}
-
-/// The server stopped, and the handler did not return after its task was canceled.
-private struct HandlerInterruption: Error, CustomStringConvertible {
-    let description = "the handler did not return in time after its task was canceled"
 }
