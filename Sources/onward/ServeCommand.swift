@@ -64,13 +64,7 @@ enum ServeCommand {
             return report(error, settings.storage)
         }
         defer { store.close() }
-        var serverConfiguration = files.applied(to: settings.server)
-        serverConfiguration.version = Onward.version
-        let server = Server(
-            configuration: serverConfiguration, store: store,
-            handlers: [(settings.server.ownPrefix + "/files", settings.filesHandler(of: store))]
-                + settings.routes.map { ($0.prefix, GatewayHandler($0)) })
-        logDamage(of: store, to: server, settings.storage)
+        let server = server(settings, files, store)
         observation.onNote { server.note($0.isProblem ? .error : .info, $0.text) }
         let delivery = files.events.map { events in
             EventDelivery(events, from: store) { level, text in server.note(level, text) }
@@ -86,13 +80,7 @@ enum ServeCommand {
         manager.notifyReady(server.addresses)
         if !manager.isPresent { print(explanation(of: server, settings)) }
         files.logState(to: server)
-        if let shortage = store.spaceShortage { server.note(.warning, "not ready, new uploads get 507: \(shortage)") }
-        if let downtime = store.doubtfulDowntime {
-            server.note(
-                .warning,
-                "according to the wall clock the server was down for \(downtime) s, longer than --max-age; the clock may be"
-                    + " wrong, so no upload expires within the first hour")
-        }
+        reportProblems(of: store, to: server)
         if let warning = manager.warning { server.note(.warning, warning) }
         if let descriptors { warn(of: descriptors, settings, server) }
         let watchdog: Watchdog?
@@ -108,7 +96,35 @@ enum ServeCommand {
         }
         watchdog?.stop()
         manager.notifyStopping(within: settings.server.drainTimeout + .seconds(30))
-        // A second signal stops the server without waiting for responses in progress.
+        stop(server)
+        return .done
+    }
+
+    /// The server that is about to be started.
+    private static func server(_ settings: ServeSettings, _ files: CredentialFiles, _ store: UploadStore) -> Server {
+        var configuration = files.applied(to: settings.server)
+        configuration.version = Onward.version
+        let server = Server(
+            configuration: configuration, store: store,
+            handlers: [(settings.server.ownPrefix + "/files", settings.filesHandler(of: store))]
+                + settings.routes.map { ($0.prefix, GatewayHandler($0)) })
+        logDamage(of: store, to: server, settings.storage)
+        return server
+    }
+
+    /// Logs what the store has found when it was opened.
+    private static func reportProblems(of store: UploadStore, to server: Server) {
+        if let shortage = store.spaceShortage { server.note(.warning, "not ready, new uploads get 507: \(shortage)") }
+        if let downtime = store.doubtfulDowntime {
+            server.note(
+                .warning,
+                "according to the wall clock the server was down for \(downtime) s, longer than --max-age; the clock may be"
+                    + " wrong, so no upload expires within the first hour")
+        }
+    }
+
+    /// Stops the server. A second signal stops it without waiting for responses in progress.
+    private static func stop(_ server: Server) {
         do throws(Errno) {
             _ = try WorkerThread(name: "second-signal") {
                 _ = ProcessControl.awaitSignal(of: ProcessControl.endSignals)
@@ -118,7 +134,6 @@ enum ServeCommand {
             server.note(.warning, "a second signal will have no effect, because no thread can wait for it: \(error)")
         }
         server.stopBlocking()
-        return .done
     }
 
     /// - Parameter observation: records errors of a shared storage.
