@@ -12,7 +12,7 @@ enum ClientCommand {
         let report = try ClientRun(options.settings).run { Output.write(terminal.line(of: $0)) }
         guard Output.write(terminal.closing(report, strict: options.reporting.strict)) else { return 2 }
         if let path = options.reporting.json {
-            try OnwardConformance.save(ClientJSONReport(report, strict: options.reporting.strict).data(), to: path)
+            try OnwardConformance.save(JSONReport(report, strict: options.reporting.strict).data(), to: path)
         }
         try OnwardConformance.save(
             report, strict: options.reporting.strict, junit: options.reporting.junit, html: options.reporting.html)
