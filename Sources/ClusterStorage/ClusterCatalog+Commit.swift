@@ -208,11 +208,11 @@ extension ClusterCatalog {
         case .limitExpiry(let time, let limit):
             result.statements = [DatabaseStatement(ClusterSQL.limitExpiry, [.integer(time), .integer(Int64(limit))])]
         case .probe: result.statements = [DatabaseStatement(ClusterSQL.probe, [.integer(session)])]
-        case .removeEvents(let numbers):
+        case .outbox(.remove(let numbers)):
             result.statements = [DatabaseStatement(ClusterSQL.removeEvents, [.integers(numbers)])]
-        case .setEventsAside(let numbers):
+        case .outbox(.setAside(let numbers)):
             result.statements = [DatabaseStatement(ClusterSQL.setEventsAside, [.integers(numbers)])]
-        case .dropEvents(let time, let limit, let onlySetAside):
+        case .outbox(.drop(let time, let limit, let onlySetAside)):
             result.kind = .events
             result.statements = [
                 DatabaseStatement(

@@ -205,15 +205,15 @@ import Testing
             let kinds: [UploadEvent.Kind] = (0..<5).flatMap { _ in [.created, .completed] } + [.expired]
             #expect(entries.map(\.event.kind) == kinds && catalog.statistics.events == 11)
             #expect(try catalog.events(after: numbers[1], limit: 2).map(\.number) == Array(numbers[2...3]))
-            try catalog.commit(.removeEvents([numbers[0]]))
-            try catalog.commit(.setEventsAside([numbers[1], numbers[2]]))
+            try catalog.commit(.outbox(.remove([numbers[0]])))
+            try catalog.commit(.outbox(.setAside([numbers[1], numbers[2]])))
             #expect(try catalog.hasEvent(numbers[3]) && !catalog.hasEvent(numbers[0]) && !catalog.hasEvent(numbers[1]))
             let counted = try catalog.countEvents()
             #expect(counted.waiting == 8 && counted.setAside == 2 && counted.oldest == entries[3].event.time)
             #expect(try catalog.retriedEvents(limit: 9) == [])
-            let aside = CatalogChange.dropEvents(before: .max, limit: 1, onlySetAside: true)
+            let aside = CatalogChange.outbox(.drop(before: .max, limit: 1, onlySetAside: true))
             #expect(try catalog.commit(aside).events == [numbers[1]])
-            let old = CatalogChange.dropEvents(before: .max, limit: 100, onlySetAside: false)
+            let old = CatalogChange.outbox(.drop(before: .max, limit: 100, onlySetAside: false))
             #expect(try catalog.commit(old).events.sorted() == Array(numbers[2...]))
         }
     }

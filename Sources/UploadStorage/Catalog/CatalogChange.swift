@@ -38,12 +38,7 @@ package indirect enum CatalogChange: Sendable {
     /// Makes a change and gives bytes a name, or does neither. Only for a catalog whose blob area is not a
     /// ``PublishingBlobArea``.
     case naming(CatalogChange, Naming)
-    /// Removes events that were delivered.
-    case removeEvents([Int64])
-    case setEventsAside([Int64])
-    /// Removes those of the `limit` oldest events, or of the oldest that are set aside, that are older than this time, in
-    /// milliseconds since 1970.
-    case dropEvents(before: Int64, limit: Int, onlySetAside: Bool)
+    case outbox(OutboxChange)
 
     /// A name that bytes get together with the end of their upload.
     package enum Naming: Sendable {
@@ -54,6 +49,16 @@ package indirect enum CatalogChange: Sendable {
         /// Keeps the bytes as the request `key` for the operator. If they are not `size` bytes, the change fails with
         /// `stateLost`.
         case retained(key: String, description: [UInt8], blob: String, size: Int64)
+    }
+
+    /// A change of the outbox, which never fails. The events are named by their numbers.
+    package enum OutboxChange: Sendable {
+        /// Removes events that were delivered.
+        case remove([Int64])
+        case setAside([Int64])
+        /// Removes those of the `limit` oldest events, or of the oldest that are set aside, that are older than this
+        /// time, in milliseconds since 1970.
+        case drop(before: Int64, limit: Int, onlySetAside: Bool)
     }
 
     package struct Removal: Sendable {
@@ -137,7 +142,7 @@ extension CatalogRow {
                 as: .invalid(reason: invalidation.reason), epoch: invalidation.epoch,
                 expiresAt: invalidation.expiresAt, upload: invalidation.upload)
         case .insert, .delete, .removeFinished, .recordFile, .removeFiles, .recordTime, .limitExpiry, .probe,
-            .reporting, .naming, .removeEvents, .setEventsAside, .dropEvents:
+            .reporting, .naming, .outbox:
             break
         }
     }

@@ -143,20 +143,29 @@ package final class MemoryCatalog: UploadCatalog {
             removed = try apply(change, to: &state)
             for event in events { state.record(event) }
         case .naming: throw .invalidState("the blob area publishes files")
-        case .removeEvents(let numbers):
+        case .outbox(let change): removed.events = apply(change, to: &state)
+        }
+        return removed
+    }
+
+    /// - Returns: the numbers of dropped events.
+    private static func apply(_ change: CatalogChange.OutboxChange, to state: inout State) -> [Int64] {
+        switch change {
+        case .remove(let numbers):
             let numbers = Set(numbers)
             state.events.removeAll { numbers.contains($0.number) }
-        case .setEventsAside(let numbers):
+        case .setAside(let numbers):
             for index in state.events.indices where numbers.contains(state.events[index].number) {
                 state.events[index].state = .setAside
             }
-        case .dropEvents(let time, let limit, let onlySetAside):
+        case .drop(let time, let limit, let onlySetAside):
             let candidates = state.events.filter { !onlySetAside || $0.state == .setAside }
-            removed.events = candidates.prefix(limit).filter { $0.event.time < time }.map(\.number)
-            let numbers = Set(removed.events)
-            state.events.removeAll { numbers.contains($0.number) }
+            let numbers = candidates.prefix(limit).filter { $0.event.time < time }.map(\.number)
+            let dropped = Set(numbers)
+            state.events.removeAll { dropped.contains($0.number) }
+            return numbers
         }
-        return removed
+        return []
     }
 
     private static func update(

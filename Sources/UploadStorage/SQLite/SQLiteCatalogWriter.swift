@@ -168,7 +168,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     /// Makes a change. Returns an error if only this change fails and has changed nothing; throws if the transaction
     /// cannot continue.
     private func apply(_ change: CatalogChange) throws(SQLiteFailure) -> Outcome {
-        let refusal: StoreError?
+        var refusal: StoreError?
         var removed = RemovedRows()
         switch change {
         case .insert(let row, let file):
@@ -208,48 +208,45 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
                 removed.add(row)
                 if row.unfinished > 0, let event = removal.event { try record(event) }
             }
-            refusal = nil
         case .removeFinished(let now, let limit):
             removed.add(
                 try connection.rows(CatalogSQL.removeFinished, [.integer(now), .integer(Int64(limit))]))
-            refusal = nil
         case .recordFile(let file, let ending):
             removed.file = try record(file)
             if let ending { _ = try delete(ending) }
-            refusal = nil
         case .removeFiles(let names):
             for name in names { try connection.run(CatalogSQL.removeFile, [.text(name)]) }
-            refusal = nil
         case .limitExpiry(let time, let limit):
             for statement in CatalogSQL.limitExpiry {
                 try connection.run(statement, [.integer(time), .integer(Int64(limit))])
             }
-            refusal = nil
         case .recordTime(let mark):
             try connection.run(CatalogSQL.setMark, [.text(Self.timeMark), .integer(mark.time)])
             try connection.run(CatalogSQL.setMark, [.text(Self.wallMark), .integer(mark.wall)])
-            refusal = nil
         case .probe:
             try connection.run(CatalogSQL.countUp, [.text(Self.probeMark)])
-            refusal = nil
         case .reporting(let change, let events):
             let outcome = try apply(change)
             if case .success = outcome { for event in events { try record(event) } }
             return outcome
         case .naming: return .failure(.invalidState("the blob area publishes files"))
-        case .removeEvents(let numbers):
-            for number in numbers { try connection.run(CatalogSQL.removeEvent, [.integer(number)]) }
-            refusal = nil
-        case .setEventsAside(let numbers):
-            for number in numbers { try connection.run(CatalogSQL.setEventAside, [.integer(number)]) }
-            refusal = nil
-        case .dropEvents(let time, let limit, let onlySetAside):
-            let statement = onlySetAside ? CatalogSQL.dropEventsSetAside : CatalogSQL.dropEvents
-            removed.events = try connection.rows(statement, [.integer(Int64(limit)), .integer(time)])
-                .compactMap(\.[0].integer)
-            refusal = nil
+        case .outbox(let change): removed.events = try apply(change)
         }
         return refusal.map { .failure($0) } ?? .success(removed)
+    }
+
+    /// - Returns: the numbers of dropped events.
+    private func apply(_ change: CatalogChange.OutboxChange) throws(SQLiteFailure) -> [Int64] {
+        switch change {
+        case .remove(let numbers):
+            for number in numbers { try connection.run(CatalogSQL.removeEvent, [.integer(number)]) }
+        case .setAside(let numbers):
+            for number in numbers { try connection.run(CatalogSQL.setEventAside, [.integer(number)]) }
+        case .drop(let time, let limit, let onlySetAside):
+            let statement = onlySetAside ? CatalogSQL.dropEventsSetAside : CatalogSQL.dropEvents
+            return try connection.rows(statement, [.integer(Int64(limit)), .integer(time)]).compactMap(\.[0].integer)
+        }
+        return []
     }
 
     private func record(_ event: UploadEvent) throws(SQLiteFailure) {

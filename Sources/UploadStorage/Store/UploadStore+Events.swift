@@ -20,8 +20,8 @@ extension UploadStore {
     /// Removes events that were delivered, and sets other events aside.
     package func updateEvents(delivered: [Int64], setAside: [Int64]) throws(StoreError) {
         var changes: [CatalogChange] = []
-        if !delivered.isEmpty { changes.append(.removeEvents(delivered)) }
-        if !setAside.isEmpty { changes.append(.setEventsAside(setAside)) }
+        if !delivered.isEmpty { changes.append(.outbox(.remove(delivered))) }
+        if !setAside.isEmpty { changes.append(.outbox(.setAside(setAside))) }
         for outcome in catalog.commit(changes) { _ = try outcome.get() }
     }
 
@@ -38,8 +38,8 @@ extension UploadStore {
         while !registry.isClosed {
             let change: CatalogChange =
                 surplus > 0
-                ? .dropEvents(before: .max, limit: min(surplus, Self.droppedBatch), onlySetAside: false)
-                : .dropEvents(before: time, limit: Self.droppedBatch, onlySetAside: onlySetAside)
+                ? .outbox(.drop(before: .max, limit: min(surplus, Self.droppedBatch), onlySetAside: false))
+                : .outbox(.drop(before: time, limit: Self.droppedBatch, onlySetAside: onlySetAside))
             let batch = try catalog.commit(change).events
             dropped += batch
             surplus -= batch.count
