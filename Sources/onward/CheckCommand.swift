@@ -63,7 +63,7 @@ struct CheckCommand {
 
     private func check() throws(StoreError) -> any StoreCheck {
         if let cluster = storage.cluster {
-            let credentials = ObjectCredentials(environment: ServeCommand.environment())
+            let credentials = ObjectCredentials(environment: Environment.variables)
             return ClusterCheck(try ClusterInspection(cluster, credentials: credentials))
         }
         let scratch = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"

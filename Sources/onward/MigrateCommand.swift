@@ -41,7 +41,7 @@ struct MigrateCommand {
         page.run(arguments) { () throws(OptionError) in
             var command = MigrateCommand()
             try OptionParser(options: options)
-                .parse(arguments, environment: ServeCommand.environment(), into: &command)
+                .parse(arguments, environment: Environment.variables, into: &command)
             guard let cluster = command.storage.cluster, let root = command.storage.givenRoot else {
                 throw OptionError("--root, --catalog and --blobs are required")
             }
@@ -57,7 +57,7 @@ struct MigrateCommand {
             defer { directory.close(isChanged: isBack) }
             place = "\(cluster)"
             let shared = try StoreCopy.Place.cluster(
-                cluster, credentials: ObjectCredentials(environment: ServeCommand.environment()),
+                cluster, credentials: ObjectCredentials(environment: Environment.variables),
                 isExclusive: isBack)
             defer { shared.close(isChanged: true) }
             place = "\(root), or \(cluster)"

@@ -92,7 +92,7 @@ struct OutcomesCommand {
 
     private func requests() throws(StoreError) -> any RetainedRequests {
         if let cluster = storage.cluster {
-            let credentials = ObjectCredentials(environment: ServeCommand.environment())
+            let credentials = ObjectCredentials(environment: Environment.variables)
             return try RetainedRows(ClusterInspection(cluster, credentials: credentials))
         }
         return try RetainedFiles(root: storage.root)

@@ -19,7 +19,7 @@ enum ServeCommand {
         var settings = ServeSettings()
         let manager: ServiceManager
         do {
-            let environment = environment()
+            let environment = Environment.variables
             manager = try ServiceManager(environment)
             try parser.parse(arguments, environment: environment, into: &settings)
             try settings.check()
@@ -143,7 +143,7 @@ enum ServeCommand {
         let configuration = storeConfiguration(settings)
         if let cluster = settings.storage.cluster {
             return try UploadStore.open(
-                cluster, credentials: ObjectCredentials(environment: environment()), configuration: configuration,
+                cluster, credentials: ObjectCredentials(environment: Environment.variables), configuration: configuration,
                 observation: observation)
         }
         return try UploadStore.open(root: settings.storage.root, configuration: configuration)
@@ -219,16 +219,5 @@ enum ServeCommand {
         do throws(Errno) { _ = try WorkerThread(name: "notes") { Console.Bounded.output(text) } } catch {
             Console.Bounded.output(text)
         }
-    }
-
-    static func environment() -> [String: String] {
-        var variables: [String: String] = [:]
-        var entry = environ
-        while let text = entry.pointee {
-            let parts = String(cString: text).split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-            if parts.count == 2 { variables[String(parts[0])] = String(parts[1]) }
-            entry = entry.advanced(by: 1)
-        }
-        return variables
     }
 }

@@ -58,7 +58,7 @@ enum HealthCommand {
         guard operand.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw OptionError("'\(operand)' is not a path such as /readyz")
         }
-        let server = try LocalHealthClient(ServeCommand.environment())
+        let server = try LocalHealthClient(Environment.variables)
         return .path(server.path(for: operand), server)
     }
 
