@@ -62,12 +62,13 @@ extension ClusterNode {
     }
 
     /// The session and the number of its batches, after the outcomes of all earlier batches are known.
-    func settledSession() throws(DatabaseError) -> (number: Int64, batch: Int64) {
+    /// - Parameter deadline: monotonic nanoseconds.
+    func settledSession(until deadline: Int64 = .max) throws(DatabaseError) -> (number: Int64, batch: Int64) {
         while true {
             let (number, batch, isSettled) = session.withLock { ($0.number, $0.batch, $0.unsettled.isEmpty) }
             guard let number else { throw Self.noSession }
             if isSettled { return (number, batch) }
-            try settle()
+            try settle(until: deadline)
         }
     }
 
@@ -82,7 +83,7 @@ extension ClusterNode {
         let deadline = SystemClock.deadline(in: Self.settlementTime)
         while true {
             do throws(DatabaseError) {
-                _ = try settledSession()
+                _ = try settledSession(until: deadline)
                 return
             } catch {
                 let next = SystemClock.monotonicNanoseconds() + Self.settlementPause
@@ -92,24 +93,28 @@ extension ClusterNode {
     }
 
     /// Settles the outcomes of all batches, or waits until another thread has tried to.
-    private func settle() throws(DatabaseError) {
+    private func settle(until deadline: Int64) throws(DatabaseError) {
         guard let awaited = settlements.withLock({ $0.begin() }) else {
             var failure: DatabaseError?
             do throws(DatabaseError) {
-                for number in session.withLock({ $0.unsettled }) { try settle(number) }
+                for number in session.withLock({ $0.unsettled }) { try settle(number, until: deadline) }
             } catch { failure = error }
             settlements.withLock { [failure] in $0.end(failure) }
             settlements.notifyAll()
             if let failure { throw failure }
             return
         }
-        let failure = settlements.waitForever { $0.outcome(of: awaited) }
-        if let failure { throw failure }
+        let outcome = settlements.wait(until: deadline) { $0.outcome(of: awaited) }
+        guard let outcome else {
+            throw .unavailable("the outcome of a transaction is unknown", mayHaveCommitted: false)
+        }
+        if let outcome { throw outcome }
     }
 
-    private func settle(_ number: Int64) throws(DatabaseError) {
+    private func settle(_ number: Int64, until deadline: Int64) throws(DatabaseError) {
         do throws(DatabaseError) {
-            let rows = try database.run(DatabaseStatement(ClusterSQL.settleBatches, [.integer(number)]))
+            let statement = DatabaseStatement(ClusterSQL.settleBatches, [.integer(number)])
+            let rows = try database.run(statement, until: deadline)
             session.withLock { $0.settled(number, nextBatch: rows.integer(0, 0)) }
         } catch {
             guard error.sqlState == ClusterSQL.CatalogError.sessionEnded else { throw error }

@@ -153,18 +153,25 @@ struct ObservedObjectStore: ObjectStore {
     let store: any ObjectStore
     let observation: ClusterObservation
 
-    func put(_ key: String, _ content: [UInt8]) throws(ObjectError) {
+    func put(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) {
         try observing(.put) { (bytes) throws(ObjectError) in
-            try store.put(key, content)
+            try store.put(key, content, until: deadline)
+            bytes = content.count
+        }
+    }
+
+    func create(_ key: String, _ content: [UInt8]) throws(ObjectError) {
+        try observing(.put) { (bytes) throws(ObjectError) in
+            try store.create(key, content)
             bytes = content.count
         }
     }
 
     func get(
-        _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer
+        _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
     ) throws(ObjectError) -> Int {
         try observing(.get) { (bytes) throws(ObjectError) in
-            bytes = try store.get(key, range, into: buffer)
+            bytes = try store.get(key, range, into: buffer, until: deadline)
             return bytes
         }
     }

@@ -11,6 +11,13 @@ extension ObjectBlob {
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
+        try read(into: buffer, at: offset, until: .max)
+    }
+
+    /// - Parameter deadline: monotonic nanoseconds.
+    func read(
+        into buffer: UnsafeMutableRawBufferPointer, at offset: Int64, until deadline: Int64
+    ) throws(Errno) -> Int {
         var count = 0
         var missing: Piece?
         while count < buffer.count {
@@ -22,7 +29,7 @@ extension ObjectBlob {
             case .copied(let copied): count += copied
             case .object(let piece, let following):
                 do throws(ObjectError) {
-                    count += try reader.read(piece, following: following, at: position, into: part)
+                    count += try reader.read(piece, following: following, at: position, into: part, until: deadline)
                 } catch {
                     // Another thread may have replaced the piece. Then its object was deleted.
                     guard error == .notFound, piece != missing else { throw Errno(error) }

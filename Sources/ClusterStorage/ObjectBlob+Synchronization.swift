@@ -4,9 +4,11 @@ import UploadStorage
 extension ObjectBlob {
     /// Stores all bytes, and registers the new pieces with the ledger. The next transaction of the upload records them.
     ///
-    /// After an error the pieces in the database are unchanged, and the blob has to be opened again.
+    /// After an error the pieces in the database are unchanged, and the blob has to be opened again. It is an error if this
+    /// takes longer than ``PieceLimits/synchronizationTime``, for example because the storage accepts bytes slowly.
     func synchronize(including detail: BlobDetail?) throws(Errno) {
-        state.waitForever { state -> Void? in
+        let deadline = SystemClock.deadline(in: storage.limits.synchronizationTime)
+        try wait(until: deadline) { state -> Void? in
             if state.isSynchronizing { return nil }
             state.isSynchronizing = true
             return ()
@@ -15,7 +17,17 @@ extension ObjectBlob {
             state.withLock { $0.isSynchronizing = false }
             state.notifyAll()
         }
-        while try !storeTail() {}
+        while try !storeTail(until: deadline) {}
+    }
+
+    /// Waits for a result of `attempt`. If there is none at the deadline, the blob cannot be used any more.
+    private func wait<Result>(
+        until deadline: Int64, _ attempt: (inout State) -> Result?
+    ) throws(Errno) -> Result {
+        if let result = state.wait(until: deadline, attempt) { return result }
+        state.withLock { fail(.timedOut, &$0) }
+        state.notifyAll()
+        throw .timedOut
     }
 
     func failure(since time: Int64) -> Errno? {
@@ -37,9 +49,9 @@ extension ObjectBlob {
     }
 
     /// - Returns: false if bytes were truncated meanwhile, so this has to be repeated.
-    private func storeTail() throws(Errno) -> Bool {
+    private func storeTail(until deadline: Int64) throws(Errno) -> Bool {
         let (segment, end) = state.withLock { state in (beginTail(&state), state.size) }
-        let waited = state.waitForever { state -> Result<Tail?, Errno>? in
+        let waited = try wait(until: deadline) { state -> Result<Tail?, Errno>? in
             if let failure = state.failure { return .failure(failure) }
             guard let segment else {
                 return state.pieces.end >= min(end, state.size) ? .success(Tail(segment: nil)) : nil
@@ -60,7 +72,7 @@ extension ObjectBlob {
             if storage.budget.reserve(tail.count, for: .unstored) { reserved = tail.count } else { tail.merged = [] }
         }
         defer { storage.budget.release(reserved, from: .unstored) }
-        do throws(Errno) { return try store(tail) } catch {
+        do throws(Errno) { return try store(tail, until: deadline) } catch {
             state.withLock { fail(error, &$0) }
             throw error
         }
@@ -90,11 +102,11 @@ extension ObjectBlob {
         return pieces[first...]
     }
 
-    private func store(_ tail: Tail) throws(Errno) -> Bool {
-        guard let segment = tail.segment, let content = try content(of: tail) else { return false }
+    private func store(_ tail: Tail, until deadline: Int64) throws(Errno) -> Bool {
+        guard let segment = tail.segment, let content = try content(of: tail, until: deadline) else { return false }
         let storage: Piece.Storage =
             content.count <= self.storage.limits.maxInlineSize
-            ? .inline(content) : .object(try self.storage.put(content, of: name))
+            ? .inline(content) : .object(try self.storage.put(content, of: name, until: deadline))
         let piece = Piece(start: tail.start, size: content.count, storage: storage)
         let unneeded = state.withLock { state -> [String]? in
             // A truncation replaces the segment. The pieces before it cannot have changed as long as it exists.
@@ -116,14 +128,16 @@ extension ObjectBlob {
     }
 
     /// - Returns: `nil` if bytes were truncated meanwhile.
-    private func content(of tail: Tail) throws(Errno) -> [UInt8]? {
+    private func content(of tail: Tail, until deadline: Int64) throws(Errno) -> [UInt8]? {
         guard let segment = tail.segment else { return nil }
         if tail.merged.isEmpty { return segment.bytes }
         let count = Int(segment.start - tail.start)
         var failure: Errno?
         var content = [UInt8](unsafeUninitializedCapacity: tail.count) { buffer, initialized in
             let part = UnsafeMutableRawBufferPointer(rebasing: UnsafeMutableRawBufferPointer(buffer)[..<count])
-            do throws(Errno) { initialized = try read(into: part, at: tail.start) } catch { failure = error }
+            do throws(Errno) {
+                initialized = try read(into: part, at: tail.start, until: deadline)
+            } catch { failure = error }
         }
         if let failure { throw failure }
         // Only a truncation can make the blob shorter.

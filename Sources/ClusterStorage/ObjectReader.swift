@@ -1,4 +1,5 @@
 import ObjectStorage
+import Synchronization
 import SystemCalls
 
 /// Reads pieces from the object storage. While bytes are read one after the other, the bytes that follow are read in
@@ -12,6 +13,7 @@ final class ObjectReader: Sendable {
         let count: Int
         let isReadAhead: Bool
         private let storage: PieceStorage
+        private let hasBegun = Atomic(false)
         private let result = Monitor<Result<[UInt8], ObjectError>?>(nil)
 
         /// - Parameter isReadAhead: whether the window is read in advance.
@@ -29,7 +31,9 @@ final class ObjectReader: Sendable {
             start <= offset && offset < end && key == self.key
         }
 
+        /// Requests the bytes, unless another thread has begun to.
         func fetch() {
+            if hasBegun.exchange(true, ordering: .relaxed) { return }
             var failure: ObjectError?
             let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
                 do throws(ObjectError) {
@@ -41,9 +45,16 @@ final class ObjectReader: Sendable {
             result.notifyAll()
         }
 
+        /// Whether the request for the bytes has ended.
+        var hasEnded: Bool { result.withLock { $0 != nil } }
+
         /// Waits for the bytes, and copies those from `offset` on.
-        func copy(from offset: Int, to buffer: UnsafeMutableRawBufferPointer) throws(ObjectError) -> Int {
-            let bytes = try result.waitForever { $0 }.get()
+        func copy(
+            from offset: Int, to buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
+        ) throws(ObjectError) -> Int {
+            guard let bytes = try result.wait(until: deadline, { $0 })?.get() else {
+                throw .unavailable("no time left")
+            }
             let part = bytes[(offset - start)...].prefix(buffer.count)
             buffer.copyBytes(from: part)
             return part.count
@@ -82,53 +93,56 @@ final class ObjectReader: Sendable {
     /// - Parameters:
     ///   - following: the next piece of the blob.
     ///   - position: the offset in the blob.
+    ///   - deadline: monotonic nanoseconds.
     /// - Returns: the number of bytes, at least 1.
     func read(
-        _ piece: Piece, following: Piece?, at position: Int64, into buffer: UnsafeMutableRawBufferPointer
+        _ piece: Piece, following: Piece?, at position: Int64, into buffer: UnsafeMutableRawBufferPointer,
+        until deadline: Int64 = .max
     ) throws(ObjectError) -> Int {
         guard let key = piece.object else { return 0 }
         let offset = Int(position - piece.start)
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(piece.size - offset))
-        let (window, isNew) = state.withLock { state in
+        let window = state.withLock { state in
             defer { state.position = position + Int64(part.count) }
             return findWindow(key, offset, of: piece, at: position, reading: part.count, &state)
         }
         guard let window else {
-            try storage.get(key, at: offset, into: part)
+            try storage.get(key, at: offset, into: part, until: deadline)
             return part.count
         }
-        if isNew { window.fetch() }
+        let isEarlier = window.isReadAhead && window.hasEnded
+        // A window that is read in advance may still wait for a thread.
+        window.fetch()
         readAhead(after: window, in: piece, following)
         do throws(ObjectError) {
-            let count = try window.copy(from: offset, to: part)
+            let count = try window.copy(from: offset, to: part, until: deadline)
             if count < part.count { state.withLock { $0.position = position + Int64(count) } }
             return count
         } catch {
             state.withLock { state in if state.current === window { state.current = nil } }
-            // Reading in advance may have failed long ago.
-            guard window.isReadAhead else { throw error }
-            try storage.get(key, at: offset, into: part)
+            // Reading in advance may have failed long ago. Otherwise the storage fails now.
+            guard isEarlier else { throw error }
+            try storage.get(key, at: offset, into: part, until: deadline)
             return part.count
         }
     }
 
-    /// - Returns: the window with the byte at the offset, and whether it has to be fetched; `nil` if the bytes are read
-    ///   without a window.
+    /// - Returns: the window with the byte at the offset; `nil` if the bytes are read without a window.
     private func findWindow(
         _ key: String, _ offset: Int, of piece: Piece, at position: Int64, reading count: Int, _ state: inout State
-    ) -> (Window?, Bool) {
-        if let window = state.current, window.contains(key, offset) { return (window, false) }
+    ) -> Window? {
+        if let window = state.current, window.contains(key, offset) { return window }
         if let window = state.next, window.contains(key, offset) {
             (state.current, state.next) = (window, nil)
-            return (window, false)
+            return window
         }
         (state.current, state.next) = (nil, nil)
         let isSequential = position > 0 && position == state.position
         state.size = isSequential ? min(max(2 * state.size, Self.minWindow), Self.maxWindow) : 0
         let size = min(state.size, piece.size - offset)
-        guard size > count else { return (nil, false) }
+        guard size > count else { return nil }
         state.current = Window(key, at: offset, count: size, isReadAhead: false, storage)
-        return (state.current, true)
+        return state.current
     }
 
     private func readAhead(after window: Window, in piece: Piece, _ following: Piece?) {

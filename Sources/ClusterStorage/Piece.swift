@@ -34,7 +34,7 @@ package struct Piece: Sendable, Hashable {
     }
 }
 
-/// The sizes of pieces, and of the memory for them.
+/// The sizes of pieces and of the memory for them, and the time to store them.
 struct PieceLimits: Sendable {
     /// The maximum number of bytes in a piece.
     var maxSize = 8 << 20
@@ -48,6 +48,8 @@ struct PieceLimits: Sendable {
     var maxListed = 1024
     /// The maximum number of bytes in all buffers.
     var memory = 256 << 20
+    /// The time in which ``ObjectBlob/synchronize(including:)`` ends. A client waits for it.
+    var synchronizationTime = Duration.seconds(30)
 }
 
 extension [Piece] {

@@ -55,13 +55,14 @@ final class PieceStorage: Sendable {
     }
 
     /// Stores bytes under a key that is never used again.
-    func put(_ content: [UInt8], of blob: String) throws(Errno) -> String {
+    /// - Parameter deadline: monotonic nanoseconds.
+    func put(_ content: [UInt8], of blob: String, until deadline: Int64 = .max) throws(Errno) -> String {
         do throws(Errno) {
             let session: Int64
             do throws(StoreError) { session = try self.session() } catch { throw Errno(error) }
             let number = lastObject.wrappingAdd(1, ordering: .relaxed).newValue
             let key = "data/\(blob)/\(session)-\(number)"
-            do throws(ObjectError) { try objects.put(key, content) } catch {
+            do throws(ObjectError) { try objects.put(key, content, until: deadline) } catch {
                 if case .unavailable = error {
                     // The object may exist, or begin to exist later.
                     deleting.enqueue { [recordGarbage] in recordGarbage([key]) }
@@ -90,10 +91,13 @@ final class PieceStorage: Sendable {
     }
 
     /// Reads a part of an object. Throws `notFound` if the object does not have all of these bytes.
-    func get(_ key: String, at offset: Int, into buffer: UnsafeMutableRawBufferPointer) throws(ObjectError) {
+    /// - Parameter deadline: monotonic nanoseconds.
+    func get(
+        _ key: String, at offset: Int, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64 = .max
+    ) throws(ObjectError) {
         let range = Int64(offset)..<Int64(offset + buffer.count)
         // A shorter object has lost its end.
-        guard try objects.get(key, range, into: buffer) == buffer.count else { throw .notFound }
+        guard try objects.get(key, range, into: buffer, until: deadline) == buffer.count else { throw .notFound }
     }
 
     /// Deletes objects that no row names or will ever name. After a failure, or the end of the process, a collector

@@ -60,15 +60,22 @@ package final class MemoryObjectStore: ObjectStore {
 
     // MARK: ObjectStore
 
-    package func put(_ key: String, _ content: [UInt8]) throws(ObjectError) {
+    package func put(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) {
         let clock = clock
         try perform(.put(key: key, count: content.count)) { state in
             state.objects[key] = Object(content: content, lastModified: clock())
         }
     }
 
+    package func create(_ key: String, _ content: [UInt8]) throws(ObjectError) {
+        let clock = clock
+        try perform(.put(key: key, count: content.count)) { state in
+            if state.objects[key] == nil { state.objects[key] = Object(content: content, lastModified: clock()) }
+        }
+    }
+
     package func get(
-        _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer
+        _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
     ) throws(ObjectError) -> Int {
         try perform(.get(key: key, range)) { _ in }
         guard let content = state.withLock({ $0.objects[key]?.content }) else { throw .notFound }

@@ -1,18 +1,23 @@
 /// A storage of immutable objects: a bucket of a service with the interface of Amazon S3, or memory.
 ///
-/// All functions block the calling thread, at most for a time that the implementation limits. A key consists of any
-/// characters except NUL, and has at most 1024 bytes in UTF-8, including the prefix of the storage.
+/// All functions block the calling thread, at most for a time that the implementation limits, and at most until their
+/// `deadline` (monotonic nanoseconds) if they have one. A key consists of any characters except NUL, and has at most 1024
+/// bytes in UTF-8, including the prefix of the storage.
 package protocol ObjectStore: Sendable {
     /// Stores an object. Returns after the storage has confirmed that it is durable.
     ///
     /// The request may be repeated, so a key is used for one content only. After an error the object may exist, or begin
     /// to exist later.
-    func put(_ key: String, _ content: [UInt8]) throws(ObjectError)
+    func put(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError)
+
+    /// Stores an object if none has the key; otherwise does nothing. A storage that knows no such condition replaces the
+    /// object.
+    func create(_ key: String, _ content: [UInt8]) throws(ObjectError)
 
     /// Reads the bytes of `range` into the beginning of `buffer`, which has room for all of them.
     /// - Returns: the number of bytes, which is less than the length of `range` only if the object ends before.
     func get(
-        _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer
+        _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
     ) throws(ObjectError) -> Int
 
     /// Deletes objects. An object that does not exist is no error. After an error some of the objects may be deleted.
@@ -37,6 +42,14 @@ package protocol ObjectStore: Sendable {
 }
 
 extension ObjectStore {
+    package func put(_ key: String, _ content: [UInt8]) throws(ObjectError) { try put(key, content, until: .max) }
+
+    package func create(_ key: String, _ content: [UInt8]) throws(ObjectError) { try put(key, content) }
+
+    package func get(
+        _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(ObjectError) -> Int { try get(key, range, into: buffer, until: .max) }
+
     package func presignedURL(
         _ key: String, validFor time: Duration, responseFields: [(name: String, value: String)]
     ) throws(ObjectError) -> String? { nil }

@@ -10,11 +10,8 @@ import SystemCalls
 package final class S3Client: ObjectStore {
     /// The maximum times of an operation.
     package struct Limits: Sendable, Hashable {
-        /// The time of the operation with all repetitions, without the time to transfer the bytes of an object at
-        /// ``minRate``.
+        /// The time of the operation with all repetitions, however many bytes it transfers and however slowly they move.
         package var total = Duration.seconds(30)
-        /// The rate in bytes for each second below which the bytes of an object are not transferred in time.
-        package var minRate = 32 << 10
         /// The time after which no other attempt begins. The clients of the server wait this long for an error, and can
         /// then use another server.
         package var repetition = Duration.seconds(10)
@@ -48,22 +45,38 @@ package final class S3Client: ObjectStore {
     /// The number of requests that were repeated after a temporary error.
     package var repetitions: Int { sender.repetitions.withLock { $0 } }
 
-    package func put(_ key: String, _ content: [UInt8]) throws(ObjectError) {
-        let request = try StorageRequest(
-            .put, path: path(of: key), fields: [("Content-Type", "application/octet-stream")], content: content)
-        let response = try sender.send(request)
+    package func put(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) {
+        let response = try sender.send(storing(content, under: key), until: deadline)
         guard response.status == .ok else { throw response.error }
     }
 
+    private func storing(_ content: [UInt8], under key: String) throws(ObjectError) -> StorageRequest {
+        try StorageRequest(
+            .put, path: path(of: key), fields: [("Content-Type", "application/octet-stream")], content: content)
+    }
+
+    package func create(_ key: String, _ content: [UInt8]) throws(ObjectError) {
+        var request = try storing(content, under: key)
+        request.fields.append(("If-None-Match", "*"))
+        let response = try sender.send(request)
+        switch response.status {
+        // With the status 409 another request for the key was first.
+        case .ok, .preconditionFailed, .conflict: return
+        // The storage does not support conditions.
+        case .notImplemented: try put(key, content)
+        default: throw response.error
+        }
+    }
+
     package func get(
-        _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer
+        _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
     ) throws(ObjectError) -> Int {
         precondition(range.lowerBound >= 0 && buffer.count >= range.count)
         guard !range.isEmpty else { return 0 }
         let request = try StorageRequest(
             .get, path: path(of: key), fields: [("Range", "bytes=\(range.lowerBound)-\(range.upperBound - 1)")],
             range: range)
-        let response = try sender.send(request, into: buffer)
+        let response = try sender.send(request, into: buffer, until: deadline)
         switch response.status {
         case .ok, .partialContent: return response.count
         // The range begins at or after the end of the object.

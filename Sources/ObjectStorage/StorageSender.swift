@@ -42,13 +42,14 @@ struct StorageSender: Sendable {
     }
 
     /// Sends a request until there is a response that is not a temporary error.
-    /// - Parameter buffer: receives the bytes of the range of the request.
+    /// - Parameters:
+    ///   - buffer: receives the bytes of the range of the request.
+    ///   - deadline: the operation ends at this time (monotonic nanoseconds) if its limit is later.
     func send(
-        _ request: StorageRequest, into buffer: UnsafeMutableRawBufferPointer? = nil
+        _ request: StorageRequest, into buffer: UnsafeMutableRawBufferPointer? = nil, until deadline: Int64 = .max
     ) throws(ObjectError) -> StorageResponse {
-        let count = max(request.content.count, request.range?.count ?? 0)
-        let deadline = SystemClock.deadline(in: limits.total + .seconds(count / limits.minRate))
-        let lastStart = SystemClock.deadline(in: min(limits.total, limits.repetition))
+        let deadline = min(deadline, SystemClock.deadline(in: limits.total))
+        let lastStart = min(deadline, SystemClock.deadline(in: limits.repetition))
         var attempts = 0
         while true {
             attempts += 1

@@ -10,6 +10,8 @@ package final class Database: Sendable {
         var idle: [DatabaseConnection] = []
         /// The number of all connections, including those that threads use or open.
         var count = 0
+        /// The time at which all calls end, in monotonic nanoseconds.
+        var end = Int64.max
         var isClosed = false
     }
 
@@ -39,24 +41,27 @@ package final class Database: Sendable {
     ///
     /// If the server has rolled the transaction back because of another transaction (SQLSTATE 40001 or 40P01), it is
     /// repeated.
+    /// - Parameter deadline: the call ends at this time (monotonic nanoseconds) if that is before the timeout.
     /// - Returns: the rows of each statement.
-    package func transaction(_ statements: [DatabaseStatement]) throws(DatabaseError) -> [DatabaseRows] {
+    package func transaction(
+        _ statements: [DatabaseStatement], until deadline: Int64 = .max
+    ) throws(DatabaseError) -> [DatabaseRows] {
         var report = DatabaseReport()
         let start = SystemClock.monotonicNanoseconds()
         defer {
             report.nanoseconds = SystemClock.monotonicNanoseconds() - start
             observe?(report)
         }
-        do throws(DatabaseError) { return try transaction(statements, repetitions: &report.repetitions) } catch {
+        let last = min(deadline, SystemClock.deadline(in: timeout), state.withLock { $0.end })
+        do throws(DatabaseError) { return try transaction(statements, until: last, &report.repetitions) } catch {
             report.error = error
             throw error
         }
     }
 
     private func transaction(
-        _ statements: [DatabaseStatement], repetitions: inout Int
+        _ statements: [DatabaseStatement], until deadline: Int64, _ repetitions: inout Int
     ) throws(DatabaseError) -> [DatabaseRows] {
-        let deadline = SystemClock.deadline(in: timeout)
         var pause: Int64 = 2_000_000
         while true {
             do throws(DatabaseError) {
@@ -73,8 +78,10 @@ package final class Database: Sendable {
     }
 
     /// Runs one statement, in a transaction of its own.
-    package func run(_ statement: DatabaseStatement) throws(DatabaseError) -> DatabaseRows {
-        try transaction([statement])[0]
+    package func run(
+        _ statement: DatabaseStatement, until deadline: Int64 = .max
+    ) throws(DatabaseError) -> DatabaseRows {
+        try transaction([statement], until: deadline)[0]
     }
 
     /// Runs a script of statements without parameters in one transaction, which waits until no other such script runs in
@@ -115,6 +122,9 @@ package final class Database: Sendable {
         }
     }
 
+    /// Ends all transactions that begin from now on at this time (monotonic nanoseconds), if the server has not responded.
+    package func endTransactions(at time: Int64) { state.withLock { $0.end = min($0.end, time) } }
+
     /// Closes the idle connections, and each other connection when its transaction ends. Later calls fail.
     package func close() {
         let idle = state.withLock { state in
@@ -145,6 +155,9 @@ package final class Database: Sendable {
     /// Waits for a connection. An idle connection that the server has closed is replaced.
     private func connection(until deadline: Int64) throws(DatabaseError) -> DatabaseConnection {
         while true {
+            guard SystemClock.monotonicNanoseconds() < deadline else {
+                throw .unavailable("no time left", mayHaveCommitted: false)
+            }
             let slot = state.wait(until: deadline) { state -> Slot? in
                 if state.isClosed { return .closed }
                 if let connection = state.idle.popLast() { return .connection(connection) }

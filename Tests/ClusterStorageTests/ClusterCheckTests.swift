@@ -17,10 +17,12 @@ struct ClusterCheckTests {
 
         init(_ objects: MemoryObjectStore) { self.objects = objects }
 
-        func put(_ key: String, _ content: [UInt8]) throws(ObjectError) { try objects.put(key, content) }
+        func put(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) {
+            try objects.put(key, content)
+        }
 
         func get(
-            _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer
+            _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
         ) throws(ObjectError) -> Int {
             defer { after.withLock { $0 }(.get(key: key, range)) }
             return try objects.get(key, range, into: buffer)

@@ -13,12 +13,12 @@ struct CopyVerificationTests {
     private struct CorruptingStore: ObjectStore {
         let objects: MemoryObjectStore
 
-        func put(_ key: String, _ content: [UInt8]) throws(ObjectError) {
+        func put(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) {
             try objects.put(key, key.hasPrefix("data/") ? content.map { $0 ^ 1 } : content)
         }
 
         func get(
-            _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer
+            _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
         ) throws(ObjectError) -> Int { try objects.get(key, range, into: buffer) }
 
         func delete(_ keys: [String]) throws(ObjectError) { try objects.delete(keys) }

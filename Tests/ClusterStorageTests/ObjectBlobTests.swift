@@ -182,6 +182,51 @@ struct ObjectBlobTests {
         #expect(fixture.objects.operations.last == .get(key: try key(at: 9_999_999), 1_611_391..<1_611_392))
     }
 
+    @Test("a read does not wait for the threads that read in advance, which wait for the storage")
+    func stalledReadAhead() throws {
+        let node = try fixture.node()
+        let bytes = content(4 << 20)
+        var blobs: [any Blob] = []
+        for name in ["a", "b", "c"] {
+            try fixture.insertUpload(name, holder: node)
+            let blob = try node.area.create(name)
+            try blob.append(bytes)
+            try blob.synchronize(including: .name)
+            try fixture.record(name, offset: Int64(bytes.count), by: node)
+            blob.dropCopy()
+            blobs.append(blob)
+        }
+        let (isOver, stalled) = (Monitor(false), Counter())
+        fixture.objects.setFault { operation in
+            if case .get(let key, let range) = operation, !key.hasPrefix("data/c/"), range.lowerBound >= 1 << 20 {
+                stalled.next()
+                isOver.waitForever { $0 ? () : nil }
+            }
+            return nil
+        }
+        // Both threads wait.
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 1)
+        defer { buffer.deallocate() }
+        for blob in blobs[..<2] {
+            for offset in stride(from: 0, to: 1 << 20, by: buffer.count) {
+                #expect(try blob.read(into: buffer, at: Int64(offset)) == buffer.count)
+            }
+        }
+        let areStalled: Bool? = pollUntil(within: .seconds(60)) { stalled.value == 2 ? true : nil }
+        #expect(areStalled == true)
+        let last = blobs[2]
+        let result = Monitor<[UInt8]?>(nil)
+        let reading = try WorkerThread(name: "read") {
+            let read = try? last.readAll(blockSize: 64 << 10)
+            result.withLock { $0 = read }
+            result.notifyAll()
+        }
+        #expect(result.wait(until: SystemClock.deadline(in: .seconds(60))) { $0 } == bytes)
+        isOver.withLock { $0 = true }
+        isOver.notifyAll()
+        reading.join()
+    }
+
     private func key(at offset: Int64) throws -> String {
         try fixture.run("SELECT object FROM onward.piece WHERE start <= $1 ORDER BY start DESC", [.integer(offset)])
             .text(0, 0) ?? ""
@@ -196,7 +241,7 @@ struct ObjectBlobTests {
 
         init(_ expected: [UInt8], isDelayed: Bool = false) { (self.expected, self.isDelayed) = (expected, isDelayed) }
 
-        func put(_ key: String, _ content: [UInt8]) throws(ObjectError) {
+        func put(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) {
             if key == PieceCollector.identityKey { return identity.withLock { $0 = content } }
             if isDelayed { SystemClock.pause(nanoseconds: 1_000_000) }
             let isExpected = content.withUnsafeBytes { content in
@@ -212,7 +257,7 @@ struct ObjectBlobTests {
         }
 
         func get(
-            _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer
+            _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
         ) throws(ObjectError) -> Int {
             guard let identity = identity.withLock({ $0 }) else { throw .notFound }
             buffer.copyBytes(from: identity)

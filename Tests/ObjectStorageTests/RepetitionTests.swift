@@ -165,13 +165,29 @@ struct RepetitionTests {
         }
     }
 
-    @Test("The time of a request grows with its content, so that a slow network can transfer it")
-    func slowNetwork() async throws {
+    @Test("An operation ends at its deadline, although bytes move", arguments: [false, true])
+    func slowNetwork(hasDeadline: Bool) async throws {
         try await onThread {
-            let storage = try ScriptedStorage(pause: 50_000_000) { _, _ in .keep(Self.stored) }
-            let client = try storage.client(limits: { $0.total = .milliseconds(400) })
-            try client.put("k", [UInt8](repeating: 1, count: 1 << 20))
-            #expect(storage.requests.map(\.content.count) == [1 << 20])
+            let storage = try ScriptedStorage(pause: 100_000_000) { _, _ in .keep(Self.stored) }
+            let client = try storage.client(limits: { if !hasDeadline { $0.total = .milliseconds(400) } })
+            let deadline = hasDeadline ? SystemClock.deadline(in: .milliseconds(400)) : .max
+            // The storage would need 12 seconds.
+            #expect(throws: ObjectError.self) {
+                try client.put("k", [UInt8](repeating: 1, count: 8 << 20), until: deadline)
+            }
+            #expect(storage.requests.isEmpty)
+        }
+    }
+
+    @Test(
+        "An object is created only if none has the key; a storage that knows no such condition stores it anyway",
+        arguments: [("200 OK", 1), ("412 Precondition Failed", 1), ("409 Conflict", 1), ("501 Not Implemented", 2)])
+    func creation(_ status: String, _ requests: Int) async throws {
+        try await onThread {
+            let storage = try ScriptedStorage([.keep(ScriptedStorage.response(status)), .keep(Self.stored)])
+            try storage.client().create("k", [1])
+            #expect(storage.requests.count == requests)
+            #expect(storage.requests.map { $0.fields["if-none-match"] } == Array(["*", nil].prefix(requests)))
         }
     }
 
