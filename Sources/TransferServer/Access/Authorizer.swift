@@ -104,6 +104,9 @@ public struct AuthorizationRefusal: Error, Sendable {
         self.response = response
     }
 
+    /// A refusal because no decision is possible.
+    init(_ problem: ProblemDetails) { self.init(problem: problem, challenge: nil) }
+
     /// A refusal with the response of another server.
     package init(_ response: Response) {
         self.init(
@@ -114,7 +117,7 @@ public struct AuthorizationRefusal: Error, Sendable {
 
     /// No decision is possible now: 503.
     package static func undecided(code: String, detail: String) -> AuthorizationRefusal {
-        AuthorizationRefusal(problem: ProblemDetails(status: 503, detail: detail, code: code), challenge: nil)
+        AuthorizationRefusal(ProblemDetails(status: 503, detail: detail, code: code))
     }
 
     /// A refusal of a request without valid credentials: 401.

@@ -169,7 +169,7 @@ final class TransferService: RequestService {
         of head: RequestHead, _ target: RequestTarget, at route: Route
     ) throws(AuthorizationRefusal) -> Identity {
         if let authorizer = uploadAuthorizer, case .upload(let name?) = route,
-            let id = UploadID(parsing: name), let upload = try? store.record(id, confirmsHold: false).upload,
+            let id = UploadID(parsing: name), let upload = try upload(id),
             let path = routes.match(reference: upload.target)?.target.location,
             let identity = authorizer.identify(head, target: target, uploadTo: path),
             identity.principal == upload.principal
@@ -177,6 +177,16 @@ final class TransferService: RequestService {
             return identity
         }
         return try authorizer.identify(head, target: target)
+    }
+
+    /// The request that created an upload; `nil` if there is none.
+    /// - Throws: a refusal if the store fails. Whether the request needs credentials is unknown then.
+    private func upload(_ id: UploadID) throws(AuthorizationRefusal) -> NewUpload? {
+        do throws(StoreError) { return try store.record(id, confirmsHold: false).upload } catch {
+            let problem = ProblemDetails(error)
+            if problem.status.rawValue >= 500 { throw AuthorizationRefusal(problem) }
+            return nil
+        }
     }
 
     /// Responds to a request without valid credentials. Browsers send preflights without credentials; the response to a

@@ -30,10 +30,12 @@ struct ClusterPartitionTests {
 
     private static let features = Cluster.Features(hasLinks: true)
 
-    private func append(_ node: ServerProcess, _ location: String, _ range: Range<Int>) throws -> Response {
+    private func append(
+        _ node: ServerProcess, _ location: String, _ range: Range<Int>, of count: Int = Self.content.count
+    ) throws -> Response {
         try node.exchange(
             .append(
-                .v8, location, at: range.lowerBound, complete: range.upperBound == Self.content.count,
+                .v8, location, at: range.lowerBound, complete: range.upperBound == count,
                 .bytes(Array(Self.content[range]))))
     }
 
@@ -157,6 +159,27 @@ struct ClusterPartitionTests {
         #expect(offset >= 1_000_000)
         #expect(try append(node, location, offset..<Self.content.count).status == 201)
         #expect(areEqual(try node.exchange(.get("/files/s")).content, Self.content))
+    }
+
+    @Test("while the database fails, a request for an upload of an open route gets 503, not 401")
+    func openRoute() throws {
+        let directory = try TemporaryDirectory()
+        try TokenFixture.write("alice alice-secret-token-0123456789", to: directory.path + "/tokens")
+        let origin = try ScriptedOrigin(GatewayUploadFixture.accept)
+        let options = ["--token-file", directory.path + "/tokens", "--route", "/app=\(origin.url),access=open"]
+        try withCluster(1, options, Self.features) { cluster in
+            let (node, proxy) = (cluster.nodes[0], cluster.links[0].database)
+            let location = try node.begin(.v8, "/app/x", [1, 2, 3], length: 5)
+            proxy.set(.cut)
+            try expectRetryAfter { try node.exchange(.retrieval(.v8, location)) }
+            try expectRetryAfter { try append(node, location, 3..<5, of: 5) }
+            proxy.set(.open)
+            try node.awaitReadiness()
+            #expect(try awaitOffset(node, location) == 3)
+            #expect(try append(node, location, 3..<5, of: 5).status == 201)
+            // Without the upload the same request needs a token.
+            #expect(try node.exchange(.retrieval(.v8, location + "x")).status == 401)
+        }
     }
 
     @Test("the bytes of a client that pauses become durable within seconds")
