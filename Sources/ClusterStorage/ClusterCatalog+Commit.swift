@@ -72,6 +72,8 @@ extension ClusterCatalog {
         let principals = limits.isLimited ? Set(batch.compactMap(principal)) : []
         var changes: [ChangeStatements] = []
         var (number, results): (Int64, [DatabaseRows])
+        // The outcomes of the transactions that had them are known when the transaction below begins.
+        let unneeded = ledger.takeUnneeded()
         do throws(DatabaseError) {
             (number, results) = try node.change { number in
                 reject(changes)
@@ -80,8 +82,15 @@ extension ClusterCatalog {
                 let lock = DatabaseStatement(ClusterSQL.lockPrincipals, [.texts(Array(principals))])
                 return (principals.isEmpty ? [] : [lock]) + changes.flatMap(\.statements)
             }
+                let garbage = DatabaseStatement(ClusterSQL.addUnneeded, [.texts(unneeded)])
         } catch {
-            if !error.mayHaveCommitted { reject(changes) }
+                    + (unneeded.isEmpty ? [] : [garbage])
+            ledger.add(unneeded: unneeded)
+            if error.mayHaveCommitted {
+                for case let pieces? in changes.map(\.pieces) { ledger.outcomeBecameUnknown(of: pieces) }
+            } else {
+                reject(changes)
+            }
             return failed(batch, error)
         }
         if !principals.isEmpty { results.removeFirst() }

@@ -344,9 +344,10 @@ extension ClusterSQL {
             ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED))
         RETURNING object
         """
-    static let addGarbage = """
-        INSERT INTO onward.garbage (object) SELECT object FROM unnest($1::text[]) AS o (object) ORDER BY 1
-        ON CONFLICT DO NOTHING
+    /// Those of the objects $1 that no piece names become garbage. No other transaction may name one of them now or later.
+    static let addUnneeded = """
+        INSERT INTO onward.garbage (object) SELECT o.object FROM unnest($1::text[]) AS o (object)
+        WHERE NOT EXISTS (SELECT FROM onward.piece p WHERE p.object = o.object) ORDER BY 1 ON CONFLICT DO NOTHING
         """
     static let removeGarbage = "DELETE FROM onward.garbage WHERE object = ANY ($1)"
     /// Claims the next page of a search. Parameters: the search, and the milliseconds until another node can repeat the

@@ -35,9 +35,6 @@ package final class ObjectBlobArea: BlobArea {
                 try collector.requireOwnStorageOnce()
                 guard let node else { throw .superseded }
                 return try node.currentSession()
-            } recordGarbage: { [database = node.database] keys in
-                // After a failure they are deleted as orphans of the session.
-                _ = try? database.run(DatabaseStatement(ClusterSQL.addGarbage, [.texts(keys)]))
             }
         } catch { throw .cannotStartThread(error) }
     }

@@ -8,9 +8,10 @@ import UploadStorage
 ///
 /// The collector deletes only objects that no row names, and that no row can name later:
 ///
-/// - *Garbage* is written by the transaction that removes the last row with the object. Later transactions that name it
-///   are rejected (`put_pieces`). The grace period is for downloads, which continue to use the rows that they have
-///   read.
+/// - *Garbage* is written by the transaction that removes the last row with the object, or by a transaction of the server
+///   that has stored the object, if it sends the name to no transaction any more (``PieceLedger/takeUnneeded()``). Later
+///   transactions that name it are rejected (`put_pieces`). The grace period is for downloads, which continue to use the
+///   rows that they have read.
 /// - *Orphans* are objects that no row has ever named, for example because a server was killed before it recorded them.
 ///   One query finds objects that neither a piece nor the garbage names, and whose session has no row. No transaction can
 ///   name such an object later: before a transaction names a new object, it locks the row of the session that has stored

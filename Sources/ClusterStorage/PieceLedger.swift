@@ -5,6 +5,10 @@ import SystemCalls
 ///
 /// A transaction with an unknown result can still be carried out later. Before the catalog sends the next change of the
 /// same upload, it has to raise the fence of the upload. Otherwise the older change could replace newer pieces.
+///
+/// An object that no entry has any more is deleted at once if no transaction has got it. Otherwise it is *unneeded* as soon
+/// as all these transactions have ended: no later one gets it. The catalog records unneeded objects as garbage, except
+/// those that a row names.
 package final class PieceLedger: Sendable {
     private struct Entry {
         weak var blob: ObjectBlob?
@@ -17,20 +21,73 @@ package final class PieceLedger: Sendable {
         var pieces: [Piece] = []
         /// The number of the last registered change.
         var number = 0
-        /// The objects of `pieces` that a transaction may record or has recorded, with the number of such transactions.
-        var sent: [String: Int] = [:]
 
-        mutating func removeUnneeded() {
-            let objects = Set(pieces.compactMap(\.object))
-            sent = sent.filter { objects.contains($0.key) }
+        var objects: [String] { pieces.compactMap(\.object) }
+    }
+
+    /// What transactions do with an object.
+    private struct Use {
+        enum Outcome: Int { case rejected, unknown, recorded }
+
+        /// The number of running transactions that may record it.
+        var running = 0
+        /// The outcome of the others: `recorded` if the database has contained it, `unknown` if it may have.
+        var outcome = Outcome.rejected
+
+        mutating func note(_ outcome: Outcome) {
+            if outcome.rawValue > self.outcome.rawValue { self.outcome = outcome }
         }
     }
 
     private struct State {
         var entries: [String: Entry] = [:]
+        /// The objects that transactions have got: those of entries, and those of running transactions.
+        var uses: [String: Use] = [:]
+        var unneeded: [String] = []
         /// The last number of an entry or a change.
         var lastNumber = 0
+
+        /// Removes objects from their entry.
+        /// - Returns: those that no transaction has got.
+        mutating func drop(_ objects: [String]) -> [String] {
+            objects.filter { object in
+                guard let use = uses[object] else { return true }
+                if use.running == 0 { end(use, of: object) }
+                return false
+            }
+        }
+
+        /// A transaction with a change has ended.
+        mutating func end(_ change: PieceChange, _ outcome: Use.Outcome) {
+            let needed = Set(entries[change.blob]?.objects ?? [])
+            for case let object? in change.pieces.map(\.object) {
+                guard var use = uses[object] else { continue }
+                use.running -= 1
+                use.note(outcome)
+                uses[object] = use
+                if use.running > 0 { continue }
+                if !needed.contains(object) {
+                    end(use, of: object)
+                } else if use.outcome == .rejected {
+                    uses[object] = nil
+                }
+            }
+        }
+
+        /// No entry has the object any more, and no transaction gets it. If the database has contained it, the
+        /// transaction that removes its last row records it as garbage.
+        private mutating func end(_ use: Use, of object: String) {
+            uses[object] = nil
+            if use.outcome != .recorded { add(unneeded: [object]) }
+        }
+
+        mutating func add(unneeded objects: [String]) {
+            // While the database cannot be reached for long, later ones remain until their session ends.
+            if unneeded.count < PieceLedger.maxUnneeded { unneeded += objects }
+        }
     }
+
+    private static let maxUnneeded = 100_000
 
     private let state = Monitor(State())
 
@@ -39,13 +96,12 @@ package final class PieceLedger: Sendable {
     // MARK: For transactions
 
     /// The change that the next transaction of the blob has to record; `nil` if the database contains all durable
-    /// pieces. Call ``recorded(_:)`` after the transaction was committed, and ``rejected(_:)`` after it was certainly
-    /// not committed. Until it is recorded, the same pieces are a part of the next change.
+    /// pieces. Call ``recorded(_:)``, ``rejected(_:)`` or ``outcomeBecameUnknown(of:)`` after the transaction. Until it
+    /// is recorded, the same pieces are a part of the next change.
     package func change(of blob: String) -> PieceChange? {
         state.withLock { state in
-            guard var entry = state.entries[blob], let from = entry.from else { return nil }
-            for case let object? in entry.pieces.map(\.object) { entry.sent[object, default: 0] += 1 }
-            state.entries[blob] = entry
+            guard let entry = state.entries[blob], let from = entry.from else { return nil }
+            for object in entry.objects { state.uses[object, default: Use()].running += 1 }
             return PieceChange(blob: blob, from: from, pieces: entry.pieces, entry: entry.id, number: entry.number)
         }
     }
@@ -53,32 +109,39 @@ package final class PieceLedger: Sendable {
     /// Called after a transaction with this change was committed.
     package func recorded(_ change: PieceChange) {
         state.withLock { state in
-            guard var entry = state.entries[change.blob], let from = entry.from, entry.id == change.entry else {
-                return
+            if var entry = state.entries[change.blob], let from = entry.from, entry.id == change.entry {
+                if change.number == entry.number {
+                    (entry.from, entry.pieces) = (nil, [])
+                } else if from == change.from {
+                    // Other pieces were registered meanwhile. The first of them may be those that are recorded now.
+                    let count = zip(entry.pieces, change.pieces).prefix { $0 == $1 }.count
+                    entry.from = count == 0 ? from : entry.pieces[count - 1].end
+                    entry.pieces.removeFirst(count)
+                }
+                state.entries[change.blob] = entry
             }
-            if change.number == entry.number {
-                (entry.from, entry.pieces, entry.sent) = (nil, [], [:])
-            } else if from == change.from {
-                // Other pieces were registered meanwhile. The first of them may be those that are recorded now.
-                let count = zip(entry.pieces, change.pieces).prefix { $0 == $1 }.count
-                entry.from = count == 0 ? from : entry.pieces[count - 1].end
-                entry.pieces.removeFirst(count)
-                entry.removeUnneeded()
-            }
-            state.entries[change.blob] = entry
+            state.end(change, .recorded)
         }
     }
 
     /// Called after the transaction with this change failed, and certainly was not committed.
-    package func rejected(_ change: PieceChange) {
+    package func rejected(_ change: PieceChange) { state.withLock { $0.end(change, .rejected) } }
+
+    /// Called after the connection was lost during the transaction with this change.
+    package func outcomeBecameUnknown(of change: PieceChange) { state.withLock { $0.end(change, .unknown) } }
+
+    /// Removes and returns unneeded objects, at most 1000. No entry has them, and no running or later transaction gets
+    /// them. A row names them only if a transaction whose outcome became unknown before this call was committed. Call
+    /// ``add(unneeded:)`` if they could not be recorded as garbage.
+    package func takeUnneeded() -> [String] {
         state.withLock { state in
-            guard state.entries[change.blob]?.id == change.entry else { return }
-            for case let object? in change.pieces.map(\.object) {
-                guard let count = state.entries[change.blob]?.sent[object] else { continue }
-                state.entries[change.blob]?.sent[object] = count > 1 ? count - 1 : nil
-            }
+            defer { state.unneeded.removeFirst(min(1000, state.unneeded.count)) }
+            return Array(state.unneeded.prefix(1000))
         }
     }
+
+    /// Adds objects that no transaction gets.
+    func add(unneeded objects: [String]) { state.withLock { $0.add(unneeded: objects) } }
 
     // MARK: For blobs
 
@@ -90,7 +153,7 @@ package final class PieceLedger: Sendable {
             state.lastNumber += 1
             let previous = state.entries.updateValue(
                 Entry(blob: blob, owner: ObjectIdentifier(blob), id: state.lastNumber), forKey: blob.name)
-            return previous.map(Self.unsent) ?? []
+            return state.drop(previous?.objects ?? [])
         }
     }
 
@@ -100,7 +163,7 @@ package final class PieceLedger: Sendable {
         state.withLock { state in
             guard let entry = state.entries[name], entry.owner == owner else { return [] }
             state.entries[name] = nil
-            return Self.unsent(entry)
+            return state.drop(entry.objects)
         }
     }
 
@@ -124,17 +187,13 @@ package final class PieceLedger: Sendable {
                 entry.from = from
                 entry.pieces = pieces
             }
-            let objects = Set(entry.pieces.compactMap(\.object))
+            let objects = Set(entry.objects)
             // The database already contains the objects that are neither new nor in the previous change.
-            let recorded = objects.subtracting(new).subtracting(old.pieces.compactMap(\.object))
-            for object in recorded { entry.sent[object, default: 0] += 1 }
-            entry.removeUnneeded()
+            for object in objects.subtracting(new).subtracting(old.objects) {
+                state.uses[object, default: Use()].note(.recorded)
+            }
             state.entries[name] = entry
-            return (Self.unsent(old) + new).filter { !objects.contains($0) }
+            return state.drop(old.objects.filter { !objects.contains($0) }) + new.filter { !objects.contains($0) }
         }
-    }
-
-    private static func unsent(_ entry: Entry) -> [String] {
-        entry.pieces.compactMap(\.object).filter { entry.sent[$0] == nil }
     }
 }

@@ -11,33 +11,34 @@ final class PieceStorage: Sendable {
     let budget: BufferBudget
     let limits: PieceLimits
     private let session: @Sendable () throws(StoreError) -> Int64
-    /// Records objects as garbage.
-    private let recordGarbage: @Sendable ([String]) -> Void
     private let lastObject = Atomic<Int64>(0)
-    private let outcomes = Monitor(Outcomes())
+    private let state = Monitor(State())
     private let writing: WorkQueue
     private let reading: WorkQueue
     private let deleting: WorkQueue
 
-    /// The times of the last requests to store objects, in monotonic nanoseconds.
-    private struct Outcomes {
-        /// The storage has responded.
+    private struct State {
+        /// The time of the last request to store an object to which the storage has responded, in monotonic nanoseconds.
         var responded = Int64.min
-        /// The storage has not stored the object in time.
+        /// The time of the last one for which the storage has not stored the object in time.
         var failed = Int64.min
+        /// The time after which no more objects are deleted, because the storage is closed.
+        var lastDeletion = Int64.max
+
+        func failure(since time: Int64) -> Errno? {
+            guard failed >= time, failed > responded else { return nil }
+            return responded == .min || failed - responded >= 5_000_000_000 ? .timedOut : nil
+        }
     }
 
     /// - Parameters:
     ///   - session: returns the number of the current session of this process. Throws if it has none, or must not store
     ///     objects.
-    ///   - recordGarbage: records objects that no row names or will ever name, so that they are deleted later.
     init(
         objects: any ObjectStore, ledger: PieceLedger, limits: PieceLimits, writers: Int,
-        session: @escaping @Sendable () throws(StoreError) -> Int64,
-        recordGarbage: @escaping @Sendable ([String]) -> Void = { _ in }
+        session: @escaping @Sendable () throws(StoreError) -> Int64
     ) throws(Errno) {
         self.objects = objects
-        self.recordGarbage = recordGarbage
         self.ledger = ledger
         self.session = session
         self.limits = limits
@@ -47,8 +48,10 @@ final class PieceStorage: Sendable {
         deleting = try WorkQueue(name: "delete-objects", threads: 1)
     }
 
-    /// Ends the threads after the queued work.
+    /// Ends the threads after the queued work. Objects that cannot be deleted soon remain until a collector deletes them as
+    /// orphans of the session.
     func close() {
+        state.withLock { $0.lastDeletion = SystemClock.deadline(in: .seconds(2)) }
         writing.close()
         reading.close()
         deleting.close()
@@ -63,18 +66,16 @@ final class PieceStorage: Sendable {
             let number = lastObject.wrappingAdd(1, ordering: .relaxed).newValue
             let key = "data/\(blob)/\(session)-\(number)"
             do throws(ObjectError) { try objects.put(key, content, until: deadline) } catch {
-                if case .unavailable = error {
-                    // The object may exist, or begin to exist later.
-                    deleting.enqueue { [recordGarbage] in recordGarbage([key]) }
-                }
+                // The object may exist, or begin to exist later.
+                if case .unavailable = error { ledger.add(unneeded: [key]) }
                 throw Errno(error)
             }
-            outcomes.withLock { $0.responded = SystemClock.monotonicNanoseconds() }
+            state.withLock { $0.responded = SystemClock.monotonicNanoseconds() }
             return key
         } catch {
-            outcomes.withLock { outcomes in
+            state.withLock { state in
                 let now = SystemClock.monotonicNanoseconds()
-                if error == .timedOut { outcomes.failed = now } else { outcomes.responded = now }
+                if error == .timedOut { state.failed = now } else { state.responded = now }
             }
             throw error
         }
@@ -83,12 +84,7 @@ final class PieceStorage: Sendable {
     /// Returns an error if a request has failed since `time` (monotonic nanoseconds), and no request has got a response
     /// in the five seconds before that failure, or after it. So work that was queued before the failure fails at once,
     /// and does not wait until its own request fails in the same way.
-    func failure(since time: Int64) -> Errno? {
-        outcomes.withLock { outcomes in
-            guard outcomes.failed >= time, outcomes.failed > outcomes.responded else { return nil }
-            return outcomes.responded == .min || outcomes.failed - outcomes.responded >= 5_000_000_000 ? .timedOut : nil
-        }
-    }
+    func failure(since time: Int64) -> Errno? { state.withLock { $0.failure(since: time) } }
 
     /// Reads a part of an object. Throws `notFound` if the object does not have all of these bytes.
     /// - Parameter deadline: monotonic nanoseconds.
@@ -100,12 +96,16 @@ final class PieceStorage: Sendable {
         guard try objects.get(key, range, into: buffer, until: deadline) == buffer.count else { throw .notFound }
     }
 
-    /// Deletes objects that no row names or will ever name. After a failure, or the end of the process, a collector
-    /// deletes them.
+    /// Deletes objects that no row names or will ever name. If the storage fails, they become garbage later.
     func discard(_ keys: [String]) {
         if keys.isEmpty { return }
-        deleting.enqueue { [objects, recordGarbage] in
-            do throws(ObjectError) { try objects.delete(keys) } catch { recordGarbage(keys) }
+        let queuedAt = SystemClock.monotonicNanoseconds()
+        deleting.enqueue { [objects, ledger, state] in
+            let canDelete = state.withLock { state in
+                state.failure(since: queuedAt) == nil && SystemClock.monotonicNanoseconds() < state.lastDeletion
+            }
+            guard canDelete else { return ledger.add(unneeded: keys) }
+            do throws(ObjectError) { try objects.delete(keys) } catch { ledger.add(unneeded: keys) }
         }
     }
 

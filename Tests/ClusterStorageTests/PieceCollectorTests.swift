@@ -89,13 +89,27 @@ struct PieceCollectorTests {
         }
         #expect(throws: Errno.timedOut) { _ = try store(content(1000), in: "a", by: node) }
         #expect(objects.count == 1)
-        let isGarbage: Bool? = try pollUntil(within: .seconds(20)) {
-            try fixture.count("onward.garbage") == 1 ? true : nil
-        }
-        #expect(isGarbage == true)
+        try node.catalog.commit(.probe)
+        #expect(try fixture.count("onward.garbage") == 1)
         #expect(try fixture.collector { $0.gracePeriod = .seconds(3600) }.collect().garbage == 0)
         #expect(try fixture.collector().collect().garbage == 1)
         #expect(objects.isEmpty)
+    }
+
+    @Test("the next transaction makes unneeded objects garbage, but none that a row names")
+    func unneededObjects() throws {
+        let node = try fixture.node(Self.small)
+        try fixture.insertUpload("a", holder: node)
+        let blob = try store(content(1000), in: "a", by: node)
+        try fixture.record("a", offset: 1000, by: node)
+        let named = try #require(fixture.namedObjects().first)
+        try fixture.objects.put("data/b/\(node.session)-99", [1])
+        node.ledger.add(unneeded: [named, "data/b/\(node.session)-99"])
+        try node.catalog.commit(.probe)
+        #expect(try fixture.count("onward.garbage WHERE object = 'data/b/\(node.session)-99'") == 1)
+        #expect(try fixture.collector().collect().garbage == 1)
+        #expect(objects == [named])
+        withExtendedLifetime(blob) {}
     }
 
     @Test("replaced bytes are deleted after the grace period, so that a download of them ends first")

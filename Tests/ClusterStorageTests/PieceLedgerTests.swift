@@ -83,6 +83,39 @@ import Testing
         #expect(register([piece(0, 12, "3")], from: 0) == ["2"])
     }
 
+    @Test("an object is unneeded when no blob needs it, and all transactions that may have recorded it have ended")
+    func unneeded() throws {
+        _ = register([piece(0, 10, "1")])
+        let (first, second) = (try #require(ledger.change(of: "b")), try #require(ledger.change(of: "b")))
+        #expect(register([piece(0, 12, "2")], from: 0) == [])
+        ledger.rejected(first)
+        #expect(ledger.takeUnneeded() == [])
+        ledger.rejected(second)
+        #expect(ledger.takeUnneeded() == ["1"])
+        // The outcome can become unknown before the blob drops the object, or after that.
+        ledger.outcomeBecameUnknown(of: try #require(ledger.change(of: "b")))
+        #expect(ledger.takeUnneeded() == [])
+        #expect(register([piece(0, 14, "3")], from: 0) == [])
+        #expect(ledger.takeUnneeded() == ["2"])
+        let third = try #require(ledger.change(of: "b"))
+        #expect(register([piece(0, 15, "4")], from: 0) == [])
+        ledger.outcomeBecameUnknown(of: third)
+        #expect(ledger.takeUnneeded() == ["3"])
+        // The row of a recorded object is removed by a transaction, which makes the object garbage.
+        let fourth = try #require(ledger.change(of: "b"))
+        #expect(register([piece(0, 16, "5")], from: 0) == [])
+        let fifth = try #require(ledger.change(of: "b"))
+        #expect(register([piece(0, 17, "6")], from: 0) == [])
+        ledger.recorded(fourth)
+        ledger.rejected(fifth)
+        #expect(ledger.takeUnneeded() == ["5"])
+        let sixth = try #require(ledger.change(of: "b"))
+        let another = ObjectBlob("b", isNew: false, in: storage)
+        ledger.rejected(sixth)
+        #expect(ledger.takeUnneeded() == ["6"])
+        withExtendedLifetime(another) {}
+    }
+
     @Test("a blob that is opened again drops the changes of the previous object")
     func reopening() throws {
         _ = register([piece(0, 10, "1"), piece(10, 5, "2")])
@@ -91,8 +124,8 @@ import Testing
         let second = ObjectBlob("b", isNew: false, in: storage)
         #expect(ledger.change(of: "b") == nil)
         ledger.recorded(sent)
-        ledger.rejected(sent)
         #expect(register([piece(20, 5, "4")]) == ["4"])
+        #expect(ledger.takeUnneeded() == [])
         #expect(ledger.change(of: "b") == nil)
         withExtendedLifetime(second) {}
     }
