@@ -195,17 +195,19 @@ package final class PieceCollector: Sendable {
         guard let identity = try run(ClusterSQL.identity, []).text(0, 0) else {
             throw .damaged("the database has no identity")
         }
-        let owner: [UInt8]?
-        do throws(ObjectError) {
-            var found = try readIdentity()
-            if found == nil {
-                guard claims else { return }
-                try objects.put(Self.identityKey, Array(identity.utf8))
-                found = try readIdentity()
+        var owner = try readIdentity()
+        if owner == nil {
+            guard claims else { return }
+            // Another database can do the same now. If the storage knows no conditions, both can seem to have succeeded,
+            // until the first one reads the object again.
+            do throws(ObjectError) { try objects.create(Self.identityKey, Array(identity.utf8)) } catch {
+                throw StoreError(error, during: "store the object \(Self.identityKey)")
             }
-            owner = found
-        } catch { throw StoreError(error, during: "read the object \(Self.identityKey)") }
+            owner = try readIdentity()
+        }
+        guard let owner else { throw .unavailable("the object \(Self.identityKey) cannot be found yet") }
         if owner != Array(identity.utf8) {
+            isOwn.store(false, ordering: .relaxed)
             throw .foreignData(
                 "another database uses the bucket with the same prefix; give each database a prefix of its own in --blobs"
             )
@@ -213,14 +215,14 @@ package final class PieceCollector: Sendable {
     }
 
     /// The content of the object that identifies the database; `nil` if there is none.
-    private func readIdentity() throws(ObjectError) -> [UInt8]? {
+    private func readIdentity() throws(StoreError) -> [UInt8]? {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 1)
         defer { buffer.deallocate() }
         do throws(ObjectError) {
             return Array(buffer.prefix(try objects.get(Self.identityKey, 0..<64, into: buffer)))
         } catch {
             if error == .notFound { return nil }
-            throw error
+            throw StoreError(error, during: "read the object \(Self.identityKey)")
         }
     }
 

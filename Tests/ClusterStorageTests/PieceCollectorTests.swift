@@ -189,6 +189,31 @@ struct PieceCollectorTests {
         withExtendedLifetime(blob) {}
     }
 
+    @Test("if servers of two databases use an empty storage at the same time, those of one database refuse it")
+    func claims() throws {
+        let other = try AreaFixture()
+        let (first, second) = (fixture.collector(), PieceCollector(database: other.database, objects: fixture.objects))
+        // The second database claims the storage after the first one has found no owner, and before it claims it.
+        let claims = Counter()
+        fixture.objects.setFault { operation in
+            guard case .put(PieceCollector.identityKey, _) = operation, claims.next() == 1 else { return nil }
+            #expect(throws: Never.self) { try second.requireOwnStorageOnce() }
+            return nil
+        }
+        #expect(throws: StoreError.self) { try first.requireOwnStorageOnce() }
+        #expect(throws: Never.self) { try second.requireOwnStorage() }
+    }
+
+    @Test("a server whose storage has got another owner stores nothing more")
+    func lostStorage() throws {
+        let node = try fixture.node(Self.small)
+        let blob = try store(content(1000), in: "a", by: node)
+        try fixture.objects.put(PieceCollector.identityKey, Array("another".utf8))
+        #expect(throws: StoreError.self) { try node.area.collector.collect() }
+        #expect(throws: Errno.accessDenied) { _ = try store(content(1000), in: "b", by: node) }
+        withExtendedLifetime(blob) {}
+    }
+
     @Test("collectors run while uploads are stored and recorded, and no recorded byte is lost", arguments: [1, 2, 3])
     func concurrency(_ seed: UInt64) throws {
         let isDone = Monitor(false)
