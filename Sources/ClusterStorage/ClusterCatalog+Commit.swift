@@ -54,6 +54,8 @@ private struct ConditionalStatement {
 
 extension ClusterCatalog {
     package func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>] {
+        // The clock of the database needs no saved time, and a server that stops need not wait for the database.
+        if changes.allSatisfy(\.isTime) { return changes.map { _ in .success(RemovedRows()) } }
         // A publication waits for other publications under the same name, and can be refused. It gets a transaction of
         // its own, so that no other change waits or fails with it.
         let isAlone = changes.contains(where: \.isNaming) && !commits.isClosed
@@ -70,21 +72,21 @@ extension ClusterCatalog {
         node.session.withLock { session in for id in ids { session.beginAcquiring(id) } }
         defer { node.session.withLock { session in for id in ids { session.endAcquiring(id) } } }
         let principals = limits.isLimited ? Set(batch.compactMap(principal)) : []
-        var changes: [ChangeStatements] = []
-        var (number, results): (Int64, [DatabaseRows])
         // The outcomes of the transactions that had them are known when the transaction below begins.
         let unneeded = ledger.takeUnneeded()
+        var changes: [ChangeStatements] = []
+        var (number, results): (Int64, [DatabaseRows])
         do throws(DatabaseError) {
             (number, results) = try node.change { number in
                 reject(changes)
                 var context = BatchContext()
                 changes = batch.map { statements(for: $0, in: number, &context) }
                 let lock = DatabaseStatement(ClusterSQL.lockPrincipals, [.texts(Array(principals))])
-                return (principals.isEmpty ? [] : [lock]) + changes.flatMap(\.statements)
-            }
                 let garbage = DatabaseStatement(ClusterSQL.addUnneeded, [.texts(unneeded)])
-        } catch {
+                return (principals.isEmpty ? [] : [lock]) + changes.flatMap(\.statements)
                     + (unneeded.isEmpty ? [] : [garbage])
+            }
+        } catch {
             ledger.add(unneeded: unneeded)
             if error.mayHaveCommitted {
                 for case let pieces? in changes.map(\.pieces) { ledger.outcomeBecameUnknown(of: pieces) }
@@ -228,8 +230,7 @@ extension ClusterCatalog {
                     onlySetAside ? ClusterSQL.dropEventsSetAside : ClusterSQL.dropEvents,
                     [.integer(Int64(limit)), .integer(time), .integer(session)])
             ]
-        // `recordTime` does nothing, because the clock of the database needs no saved time. `recordFile` and
-        // `removeFiles` do nothing, because the record of a file is a part of its row in `onward.name`.
+        // `recordFile` and `removeFiles` do nothing, because the record of a file is a part of its row in `onward.name`.
         default: break
         }
         if !events.isEmpty {
@@ -350,6 +351,8 @@ extension CatalogChange {
         default: nil
         }
     }
+
+    fileprivate var isTime: Bool { if case .recordTime = self { true } else { false } }
 
     fileprivate var isNaming: Bool { if case .naming = self { true } else { false } }
 }

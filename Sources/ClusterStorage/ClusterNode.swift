@@ -11,6 +11,11 @@ package final class ClusterNode: Sendable {
     /// notifications do not pass through PgBouncer in transaction mode.
     let control: Database
     private let name: String
+    /// Identifies this process in the rows of its sessions.
+    private let process = UploadID().text
+    /// The number of attempts to open a session.
+    private let openings = Monitor<Int64>(0)
+    private let isExclusive: Bool
     /// Whether this node may become the one that delivers events.
     let deliversEvents: Bool
     private let times: NodeSession.Times
@@ -64,15 +69,19 @@ package final class ClusterNode: Sendable {
     ///   - control: the same database, not through PgBouncer, with a timeout below the lifetime of a session.
     ///   - name: a name for operators, such as the name of the host.
     ///   - deliversEvents: whether this node may become the one that delivers events.
+    ///   - isExclusive: whether the node can only be opened if no other one is, and no other one can be opened before its
+    ///     only session has ended.
     ///   - report: is called with lines for the log, and must not block.
     package init(
         database: Database, control: Database, name: String, times: NodeSession.Times = NodeSession.Times(),
-        deliversEvents: Bool = true, report: @escaping @Sendable (ClusterObservation.Note) -> Void = { _ in }
+        deliversEvents: Bool = true, isExclusive: Bool = false,
+        report: @escaping @Sendable (ClusterObservation.Note) -> Void = { _ in }
     ) throws(StoreError) {
         self.database = database
         self.control = control
         self.name = name
         self.deliversEvents = deliversEvents
+        self.isExclusive = isExclusive
         self.times = times
         self.report = report
         session = Monitor(NodeSession(times: times))
@@ -93,11 +102,14 @@ package final class ClusterNode: Sendable {
     /// A node with an open session that is never renewed, and no regular work, for tests.
     init(database: Database, session number: Int64) {
         (self.database, control, name, times) = (database, database, "test", NodeSession.Times())
-        (deliversEvents, report) = (true, { _ in })
+        (deliversEvents, isExclusive, report) = (true, false, { _ in })
         var open = NodeSession(times: times)
         open.opened(number, sentAt: .max >> 1)
         session = Monitor(open)
     }
+
+    /// The time for the last transactions of a node: if the database does not respond, its session ends by itself.
+    private static let closingTime = Duration.seconds(10)
 
     /// Ends the session, so that other nodes can acquire its uploads at once.
     package func close() {
@@ -107,6 +119,8 @@ package final class ClusterNode: Sendable {
         }
         guard isFirst else { return }
         work.notifyAll()
+        let deadline = SystemClock.deadline(in: Self.closingTime)
+        for database in [database, control] { database.endTransactions(at: deadline) }
         let running = threads.withLock { threads in
             defer { threads = [] }
             return threads
@@ -114,13 +128,8 @@ package final class ClusterNode: Sendable {
         for thread in running { thread.join() }
         closeListener()
         if session.withLock({ $0.number }) != nil { _ = try? settledSession() }
-        let sessions = session.withLock { session in
-            _ = session.ended()
-            return Array(session.unclosed)
-        }
-        if !sessions.isEmpty {
-            _ = try? control.run(DatabaseStatement(ClusterSQL.closeSessions, [.integers(sessions)]))
-        }
+        session.withLock { _ = $0.ended() }
+        _ = try? control.run(DatabaseStatement(ClusterSQL.closeSessions, [.text(process)]))
     }
 
     /// Waits at most until `deadline` (monotonic nanoseconds) until this node is being closed, and returns whether it is.
@@ -146,9 +155,11 @@ package final class ClusterNode: Sendable {
         return number
     }
 
-    /// Whether another process has a session.
-    func hasOtherSessions() throws(StoreError) -> Bool {
-        try read(ClusterSQL.hasOtherSessions, [.integer(try currentSession())]).boolean(0, 0) ?? true
+    /// Verifies that the only session of an exclusive node has not ended, so that no other process has changed anything.
+    func requireExclusion() throws(StoreError) {
+        guard session.withLock({ $0.isAlive(at: Self.now) }) else {
+            throw .unavailable("the session of this process has ended, so a server may have changed something")
+        }
     }
 
     static let noSession = DatabaseError.unavailable(
@@ -194,9 +205,16 @@ package final class ClusterNode: Sendable {
 
     private func openSession() throws(DatabaseError) {
         let sentAt = Self.now
-        let earlier = Array(session.withLock { $0.unclosed })
+        let opening = openings.withLock { openings in
+            openings += 1
+            return openings
+        }
         let statement = DatabaseStatement(
-            ClusterSQL.openSession, [.text(name), lifetimeMilliseconds, .boolean(deliversEvents), .integers(earlier)])
+            ClusterSQL.openSession,
+            [
+                .text(process), .integer(opening), .text(name), lifetimeMilliseconds, .boolean(deliversEvents),
+                .boolean(isExclusive),
+            ])
         guard let number = try control.run(statement).integer(0, 0) else { return }
         let started = try control.listen(Self.channel(number)) { [weak self] in
             self?.probeNotifications()
@@ -254,9 +272,13 @@ package final class ClusterNode: Sendable {
         }
     }
 
+    /// Opens the next session.
+    /// - Returns: false if it has to be repeated soon.
+    private func reopen() -> Bool { isExclusive || (try? open()) != nil }
+
     /// - Returns: false if it has to be repeated soon.
     private func renewOrOpen() -> Bool {
-        guard let number = session.withLock({ $0.number }) else { return (try? open()) != nil }
+        guard let number = session.withLock({ $0.number }) else { return reopen() }
         let sentAt = Self.now
         do throws(DatabaseError) {
             let statement = DatabaseStatement(ClusterSQL.renewSession, [.integer(number), lifetimeMilliseconds])
@@ -268,7 +290,7 @@ package final class ClusterNode: Sendable {
                 return true
             }
             endSession(number)
-            return (try? open()) != nil
+            return reopen()
         } catch {
             counts.withLock { $0.session.failedRenewals += 1 }
             if !session.withLock({ $0.isAlive(at: Self.now) }) { endSession(number) }
@@ -294,6 +316,7 @@ extension StoreError {
             case ClusterSQL.CatalogError.sessionEnded, ClusterSQL.CatalogError.batchEnded: self = .unavailable(message)
             case ClusterSQL.FilesError.sessionEnded, ClusterSQL.FilesError.gap, ClusterSQL.FilesError.garbage:
                 self = .superseded
+            case ClusterSQL.CatalogError.inUse: self = .inUse
             case ClusterSQL.FilesError.occupied: self = .preconditionFailed
             case ClusterSQL.FilesError.isDirectory: self = .targetIsDirectory
             case ClusterSQL.FilesError.parentIsFile: self = .parentIsFile

@@ -17,6 +17,8 @@ extension ClusterSQL {
     enum CatalogError {
         /// The session of the caller has ended.
         static let sessionEnded = "ON012"
+        /// An exclusive session is open, or cannot be opened because another one is.
+        static let inUse = "ON013"
         /// The migration was made by another node.
         static let isMigrated = "ON010"
         /// The outcome of an earlier batch of the session was unknown, and since then only later batches are accepted.
@@ -46,15 +48,53 @@ extension ClusterSQL {
         -- The sessions of the nodes. A session has ended when `alive_until` has passed, or when it has no row. Only a
         -- living session renews its row. After the clock of the database was set back, the row of a session that has not
         -- been renewed since can have a time that no session reaches: such a session has ended, too.
+        --
+        -- `process` identifies the process that has opened the session with its attempt `opening`. Only the last session
+        -- of a process is alive. While an exclusive session is alive, no other one is opened.
         CREATE TABLE onward.node (
             session bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            process text NOT NULL DEFAULT gen_random_uuid()::text,
+            opening bigint NOT NULL DEFAULT 1,
             name text NOT NULL,
+            is_exclusive boolean NOT NULL DEFAULT false,
             batch bigint NOT NULL DEFAULT 0,
             delivers_events boolean NOT NULL DEFAULT true,
             alive_until timestamptz NOT NULL
         );
         CREATE FUNCTION onward.is_alive(alive_until timestamptz) RETURNS boolean LANGUAGE sql AS
         $$ SELECT alive_until > clock_timestamp() AND alive_until <= clock_timestamp() + interval '30 seconds' $$;
+
+        -- Opens a session, and ends the earlier ones of the process: also those of whose opening the process has got no
+        -- response, so that no other process waits for them. An attempt that arrives late ends no later session. An
+        -- exclusive session removes the rows of all ended sessions first, so that none of their transactions is running or
+        -- accepted any more.
+        CREATE FUNCTION onward.open_session(
+            process_ text, opening_ bigint, name_ text, milliseconds bigint, delivers_events_ boolean,
+            is_exclusive_ boolean
+        ) RETURNS bigint LANGUAGE plpgsql AS $$
+        DECLARE
+            opened bigint;
+        BEGIN
+            -- The statements after the locks see what an earlier opening has inserted.
+            PERFORM pg_advisory_xact_lock(hashtextextended(process_, 9));
+            IF is_exclusive_ THEN PERFORM pg_advisory_xact_lock(hashtextextended('node', 10));
+            ELSE PERFORM pg_advisory_xact_lock_shared(hashtextextended('node', 10));
+            END IF;
+            IF EXISTS (SELECT FROM onward.node WHERE process = process_ AND opening >= opening_) THEN
+                RAISE EXCEPTION 'a later session exists' USING ERRCODE = 'ON012';
+            END IF;
+            UPDATE onward.node SET alive_until = '-infinity' WHERE process = process_ AND alive_until > '-infinity';
+            IF EXISTS (SELECT FROM onward.node WHERE (is_exclusive OR is_exclusive_) AND onward.is_alive(alive_until)) THEN
+                RAISE EXCEPTION 'another process uses the database exclusively, or would not have it exclusively'
+                    USING ERRCODE = 'ON013';
+            END IF;
+            IF is_exclusive_ THEN DELETE FROM onward.node WHERE NOT onward.is_alive(alive_until); END IF;
+            INSERT INTO onward.node (process, opening, name, is_exclusive, delivers_events, alive_until)
+                VALUES (process_, opening_, name_, is_exclusive_, delivers_events_,
+                    clock_timestamp() + milliseconds * interval '1 millisecond')
+                RETURNING session INTO opened;
+            RETURN opened;
+        END $$;
 
         -- Begins a batch of changes, and keeps the row of the session until the end of the transaction. A collector removes
         -- the row of an ended session before it removes objects of that session. `application_name` contains the

@@ -18,20 +18,16 @@ enum ClusterSQL {
     static let readClock = "SELECT \(microseconds)"
     private static let microseconds = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
-    private static let lifetime = "clock_timestamp() + $2 * interval '1 millisecond'"
-    /// Also ends the earlier sessions $4 of the same node: other nodes need not wait for their ends.
-    static let openSession = """
-        WITH earlier AS (UPDATE onward.node SET alive_until = '-infinity' WHERE session = ANY ($4))
-        INSERT INTO onward.node (name, alive_until, delivers_events) VALUES ($1, \(lifetime), $3) RETURNING session
-        """
+    /// Parameters: the process, the number of its attempt to open a session, its name, the lifetime in milliseconds, whether
+    /// the session may deliver events, and whether it is exclusive.
+    static let openSession = "SELECT onward.open_session($1, $2, $3, $4, $5, $6)"
     static let renewSession = """
-        UPDATE onward.node SET alive_until = \(lifetime) WHERE session = $1 AND alive_until > clock_timestamp()
+        UPDATE onward.node SET alive_until = clock_timestamp() + $2 * interval '1 millisecond'
+        WHERE session = $1 AND alive_until > clock_timestamp()
         RETURNING \(microseconds)
         """
-    static let hasOtherSessions = """
-        SELECT EXISTS (SELECT FROM onward.node WHERE session <> $1 AND onward.is_alive(alive_until))
-        """
-    static let closeSessions = "DELETE FROM onward.node WHERE session = ANY ($1)"
+    /// Removes the sessions of a process.
+    static let closeSessions = "DELETE FROM onward.node WHERE process = $1"
     /// Skips sessions with a running transaction.
     static let removeEndedSessions = """
         DELETE FROM onward.node WHERE session = ANY (ARRAY(

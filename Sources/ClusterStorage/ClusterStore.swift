@@ -28,7 +28,7 @@ struct ClusterParts {
 
     init(
         _ location: ClusterLocation, credentials: ObjectCredentials, configuration: StoreConfiguration,
-        observation: ClusterObservation = ClusterObservation(), deliversEvents: Bool = true
+        observation: ClusterObservation = ClusterObservation(), deliversEvents: Bool = true, isExclusive: Bool = false
     ) throws(StoreError) {
         self.observation = observation
         let database = Database(location.catalog, observe: observation.record)
@@ -36,7 +36,7 @@ struct ClusterParts {
             location.notifications, connections: 2, timeout: .seconds(4), observe: observation.record)
         let node = try ClusterNode(
             database: database, control: control, name: SystemName.current, deliversEvents: deliversEvents,
-            report: observation.report)
+            isExclusive: isExclusive, report: observation.report)
         // The clocks of the nodes can differ, and a URL that one of them signs is valid for a minute.
         client = S3Client(location.blobs, credentials, clock: { [node] in node.clock.wall / 1_000_000_000 })
         let objects = ObservedObjectStore(store: client, observation: observation)

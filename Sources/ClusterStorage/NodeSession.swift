@@ -67,9 +67,6 @@ package struct NodeSession: Sendable, Hashable {
     /// The sessions of this node, including earlier ones, with a batch whose outcome is unknown. Until they are
     /// settled, rows cannot be relied on.
     package private(set) var unsettled: Set<Int64> = []
-    /// The earlier sessions of this node that may not have ended for the database: a renewal that was sent before the
-    /// end can arrive later.
-    package private(set) var unclosed: Set<Int64> = []
     /// The time from which on other nodes may acquire the uploads.
     private var end: Int64 = .min
     private var holds: [UploadID: Hold] = [:]
@@ -80,11 +77,11 @@ package struct NodeSession: Sendable, Hashable {
 
     // MARK: The session
 
-    /// The session was opened, and ``unclosed`` have ended.
+    /// The session was opened, and all earlier ones of this node have ended.
     /// - Parameter sentAt: the time at which the statement was sent.
     package mutating func opened(_ number: Int64, sentAt: Int64) {
         self.number = number
-        (batch, holds, unclosed) = (0, [:], [])
+        (batch, holds) = (0, [:])
         renewed(sentAt: sentAt)
     }
 
@@ -99,7 +96,6 @@ package struct NodeSession: Sendable, Hashable {
     /// The session has ended, or may have.
     /// - Returns: the uploads that were held.
     package mutating func ended() -> [UploadID] {
-        if let number { unclosed.insert(number) }
         defer { (number, end, holds) = (nil, .min, [:]) }
         return Array(holds.keys)
     }

@@ -5,18 +5,21 @@ import UploadStorage
 extension StoreCopy.Place {
     /// Opens the database and the object storage of a cluster.
     ///
-    /// - Parameter isExclusive: whether no server may be using them.
+    /// - Parameter isExclusive: whether no server may be using them, or start before the place is closed.
+    /// - Throws: ``StoreError/inUse`` if another process uses them exclusively, or uses them while this one must not share
+    ///   them.
     package static func cluster(
         _ location: ClusterLocation, credentials: ObjectCredentials, isExclusive: Bool
     ) throws(StoreError) -> StoreCopy.Place {
         let parts = try ClusterParts(
-            location, credentials: credentials, configuration: StoreConfiguration(), deliversEvents: false)
-        let place = StoreCopy.Place(
+            location, credentials: credentials, configuration: StoreConfiguration(), deliversEvents: false,
+            isExclusive: isExclusive)
+        var place = StoreCopy.Place(
             catalog: parts.catalog, area: parts.area, time: parts.node.clock.wall / 1_000_000_000)
+        if isExclusive { place.requireUnchanged = parts.node.requireExclusion }
         do throws(StoreError) {
             // Without a session nothing can be copied.
             _ = try parts.node.currentSession()
-            if isExclusive, try parts.node.hasOtherSessions() { throw .inUse }
         } catch {
             place.close(isChanged: false)
             throw error

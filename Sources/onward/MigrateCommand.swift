@@ -13,16 +13,16 @@ struct MigrateCommand {
         Copies the data directory of a stopped server to the database and the object storage of
         'onward serve --catalog': files, unfinished uploads with their offsets and URLs, stored
         responses and events. With --back it copies in the other direction; no server may be
-        running then. Each file and upload is read again after it was written, and its SHA-256 is
-        compared. The files and uploads of the source are not changed; the catalog of an older
-        version is converted. After an interruption run the same command again: what was copied is
-        not copied again.
+        running then, and none can be started before the end of the copy. Each file and upload is
+        read again after it was written, and its SHA-256 is compared. The files and uploads of the
+        source are not changed; the catalog of an older version is converted. After an
+        interruption run the same command again: what was copied is not copied again.
 
         The options that 'onward serve' has, too, can be given as environment variables, such as
         ONWARD_CATALOG.
 
         Exit status: 0 everything was copied; 64 wrong usage; 74 something could not be copied; 75
-        a server uses the data directory, or with --back the database.
+        a server or another copy uses the data directory, or with --back the database.
         """,
         options: options.map(\.manual))
 

@@ -43,6 +43,10 @@ extension ServeCommand {
     static func report(_ error: StoreError, _ storage: StorageSettings) -> ExitStatus {
         let root = storage.description
         switch error {
+        case .inUse where storage.cluster != nil:
+            Console.Bounded.error(
+                "onward serve: 'onward migrate --back' copies \(root). Start the server when the copy has ended.")
+            return .tryAgain
         case .inUse:
             Console.Bounded.error("onward serve: another server uses \(root). Stop it, or choose another --root.")
             return .tryAgain

@@ -29,8 +29,7 @@ struct ClusterCostTests {
             let transactions = transactions
             databases = (0..<count).map { _ in Database(fixture.uri, connections: 2) { _ in transactions.next() } }
             stores = try databases.map { database in
-                let opening = [.text("a"), .integer(3_600_000), .boolean(true), .integers([])] as [DatabaseValue]
-                let session = try #require(try fixture.run(ClusterSQL.openSession, opening).integer(0, 0))
+                let session = try fixture.openSession()
                 let catalog = ClusterCatalog(
                     node: ClusterNode(database: database, session: session), ledger: PieceLedger(),
                     configuration: StoreConfiguration())

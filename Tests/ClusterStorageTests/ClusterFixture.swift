@@ -4,6 +4,7 @@ import PostgreSQL
 import ResumableUpload
 import SystemCalls
 import TestSupport
+import Testing
 import UploadStorage
 
 @testable import ClusterStorage
@@ -90,6 +91,17 @@ final class ClusterFixture: Sendable {
     @discardableResult
     func run(_ sql: String, _ parameters: [DatabaseValue] = []) throws -> DatabaseRows {
         try database.run(DatabaseStatement(sql, parameters))
+    }
+
+    /// Opens a session of a process of its own, which is not renewed.
+    func openSession(milliseconds: Int64 = 3_600_000) throws -> Int64 {
+        let rows = try run(
+            ClusterSQL.openSession,
+            [
+                .text(UploadID().text), .integer(1), .text("a"), .integer(milliseconds), .boolean(true),
+                .boolean(false),
+            ])
+        return try #require(rows.integer(0, 0))
     }
 
     /// Lets a session end, as if it had not been renewed.

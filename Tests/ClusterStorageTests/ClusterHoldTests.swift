@@ -168,9 +168,7 @@ struct ClusterHoldTests {
         let row = CatalogRow.testing()
         try second.commit(.insert(row))
         // A session that is not renewed.
-        let session = try #require(
-            try fixture.run(ClusterSQL.openSession, [.text("a"), .integer(1500), .boolean(true), .integers([])])
-                .integer(0, 0))
+        let session = try fixture.openSession(milliseconds: 1500)
         try fixture.run("UPDATE onward.upload SET holder = $1", [.integer(session)])
         let third = try fixture.node("c")
         #expect(throws: StoreError.heldElsewhere) { try third.acquireNow(row.id) }
@@ -280,9 +278,7 @@ struct ClusterHoldTests {
         let row = CatalogRow.testing()
         try second.commit(.insert(row))
         // The session of a server that has died, before the clock was set back by five minutes.
-        let session = try #require(
-            try fixture.run(ClusterSQL.openSession, [.text("a"), .integer(315_000), .boolean(true), .integers([])])
-                .integer(0, 0))
+        let session = try fixture.openSession(milliseconds: 315_000)
         try fixture.run("UPDATE onward.upload SET holder = $1", [.integer(session)])
         #expect(try second.acquireNow(row.id)?.fence == 2)
         let remaining = pollUntil(within: .seconds(20)) {

@@ -9,16 +9,51 @@ import Testing
 
 @Suite(.enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct ClusterNodeTests {
-    @Test("a copy into or out of a database reads all events, and leaves their delivery to the servers")
-    func copyOfEvents() throws {
-        let fixture = try ClusterFixture()
-        // A copy of events does not use the object storage.
-        let place = try StoreCopy.Place.cluster(
+    /// A place that does not use its object storage.
+    private func place(in fixture: ClusterFixture, isExclusive: Bool) throws -> StoreCopy.Place {
+        try StoreCopy.Place.cluster(
             ClusterLocation(
                 catalog: fixture.uri, notifications: fixture.uri,
                 blobs: ObjectStorageURI(parsing: "s3://bucket?endpoint=http://127.0.0.1:1")),
             credentials: ObjectCredentials(environment: ["AWS_ACCESS_KEY_ID": "A", "AWS_SECRET_ACCESS_KEY": "S"]),
-            isExclusive: true)
+            isExclusive: isExclusive)
+    }
+
+    @Test(
+        "a copy out of a database and servers exclude each other, and a server that stopped without a word changes nothing"
+    )
+    func exclusion() throws {
+        let fixture = try ClusterFixture()
+        let server = try fixture.node("a")
+        #expect(throws: StoreError.inUse) { try place(in: fixture, isExclusive: true) }
+        server.close(saving: nil)
+        let stopped = try fixture.openSession()
+        try fixture.endSession(stopped)
+        let copy = try place(in: fixture, isExclusive: true)
+        #expect(throws: StoreError.inUse) { try fixture.node("b") }
+        #expect(throws: StoreError.inUse) { try place(in: fixture, isExclusive: false) }
+        #expect(throws: DatabaseError.self) {
+            try fixture.run(ClusterSQL.beginBatch, [.integer(stopped), .integer(0)])
+        }
+        #expect(throws: Never.self) { try copy.requireUnchanged() }
+        // If its session ends, servers can start, and the copy fails.
+        try fixture.run("UPDATE onward.node SET alive_until = '-infinity'")
+        _ = try fixture.node("b")
+        let hasFailed: Bool? = pollUntil(within: .seconds(60)) {
+            do throws(StoreError) {
+                try copy.requireUnchanged()
+                return nil
+            } catch { return true }
+        }
+        #expect(hasFailed == true)
+        copy.close(isChanged: false)
+    }
+
+    @Test("a copy into or out of a database reads all events, and leaves their delivery to the servers")
+    func copyOfEvents() throws {
+        let fixture = try ClusterFixture()
+        // A copy of events does not use the object storage.
+        let place = try place(in: fixture, isExclusive: false)
         defer { place.close(isChanged: false) }
         let row = CatalogRow.testing()
         try place.catalog.commit(.reporting(.insert(row), [UploadEvent(.created, of: row)]))

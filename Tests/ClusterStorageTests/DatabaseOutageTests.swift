@@ -45,6 +45,31 @@ struct DatabaseOutageTests {
         #expect(try second.acquireNow(row.id)?.fence == 2)
     }
 
+    @Test("a session whose server has got no response to its opening ends when the server opens the next one")
+    func lostOpening() throws {
+        let fixture = try ClusterFixture(ownsServer: true)
+        // For the database the sessions last longer than the test, and nothing renews the first one.
+        let node = try fixture.node("a", timeout: .seconds(1)) {
+            ($1.lifetime, $1.renewal) = (29_000_000_000, 3_600_000_000_000)
+        }.node
+        let opened: Int64? = pollUntil(within: .seconds(60)) { try? node.currentSession() }
+        let first = try #require(opened)
+        try fixture.setStandby("missing")
+        _ = try fixture.database.transaction([
+            DatabaseStatement(ClusterSQL.commitAtOnce),
+            DatabaseStatement("UPDATE onward.node SET alive_until = '-infinity' WHERE session = $1", [.integer(first)]),
+        ])
+        // The next session is inserted, and its commit waits for longer than the server. Another attempt waits for it.
+        #expect(try fixture.awaitWaiting("advisory") { node.sessionWasRejected(first) })
+        try fixture.setStandby("")
+        let number: Int64? = pollUntil(within: .seconds(60)) {
+            node.sessionWasRejected(first)
+            return (try? node.currentSession()).flatMap { $0 == first ? nil : $0 }
+        }
+        let living = try fixture.run("SELECT session FROM onward.node WHERE onward.is_alive(alive_until)")
+        #expect((0..<living.count).map { living.integer($0, 0) } == [number])
+    }
+
     @Test("while commits wait for a standby server, a server still gets the request for an upload, and releases it")
     func waitingCommits() throws {
         // On a machine that stalls, the session can end first.
@@ -64,27 +89,38 @@ struct DatabaseOutageTests {
         } lost: { _ in
             isLost.withLock { $0 = true }
         }
-        func setStandby(_ name: String) throws {
-            _ = try fixture.cluster.query("ALTER SYSTEM SET synchronous_standby_names = '\(name)'")
-            _ = try fixture.cluster.query("SELECT pg_reload_conf()")
-        }
         // There is no such server.
-        try setStandby("missing")
-        let isWaiting: Bool? = try pollUntil(within: .seconds(60)) {
-            let waiting = try fixture.run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
-            return waiting.integer(0, 0) ?? 0 > 0 ? true : nil
-        }
-        #expect(isWaiting == true)
+        try fixture.setStandby("missing")
+        #expect(try fixture.awaitWaiting("SyncRep"))
         let thread = try WorkerThread(name: "acquire") { _ = try? second.acquire(row.id, until: seconds(60)) }
         let isReleased: Bool? = pollUntil(within: .seconds(60)) {
             if first.node.counts.withLock({ $0.holds.releasedOnRequest }) > 0 { return true }
             return isLost.withLock { $0 } ? false : nil
         }
-        try setStandby("")
+        try fixture.setStandby("")
         thread.join()
         guard isReleased == true else { return false }
         let fence: Int64? = pollUntil(within: .seconds(60)) { (try? second.acquireNow(row.id))??.fence }
         #expect(fence ?? 0 > 1)
         return true
+    }
+}
+
+extension ClusterFixture {
+    /// Lets commits wait for a standby server, or not if the name is empty.
+    fileprivate func setStandby(_ name: String) throws {
+        _ = try cluster.query("ALTER SYSTEM SET synchronous_standby_names = '\(name)'")
+        _ = try cluster.query("SELECT pg_reload_conf()")
+    }
+
+    /// Waits until a transaction waits for this, and returns whether one does.
+    /// - Parameter attempt: is repeated meanwhile.
+    fileprivate func awaitWaiting(_ event: String, _ attempt: () -> Void = {}) throws -> Bool {
+        let isFound: Bool? = try pollUntil(within: .seconds(60)) {
+            attempt()
+            let rows = try run("SELECT count(*) FROM pg_stat_activity WHERE wait_event = $1", [.text(event)])
+            return rows.integer(0, 0) ?? 0 > 0 ? true : nil
+        }
+        return isFound == true
     }
 }

@@ -66,17 +66,6 @@ import UploadStorage
         #expect(session.lastHold(id) == nil)
     }
 
-    @Test("a session that has ended for the node counts as open in the database until the next one was opened")
-    func earlierSessions() {
-        var session = session()
-        #expect(session.unclosed == [])
-        _ = session.ended()
-        _ = session.ended()
-        #expect(session.unclosed == [4])
-        session.opened(5, sentAt: 0)
-        #expect(session.unclosed == [])
-    }
-
     @Test("notifications are missing before the first one, and after ten that have not arrived")
     func notifications() {
         var probe = NotificationProbe()

@@ -13,8 +13,7 @@ struct SettlementTests {
     func sharedFailure() throws {
         let fixture = try ClusterFixture(ownsServer: true)
         try fixture.database.updateClusterSchema()
-        let opening = [.text("a"), .integer(3_600_000), .boolean(true), .integers([])] as [DatabaseValue]
-        let session = try #require(try fixture.run(ClusterSQL.openSession, opening).integer(0, 0))
+        let session = try fixture.openSession()
         let (proxy, attempts) = (try fixture.proxy(), Counter())
         let database = Database(
             try DatabaseURI(parsing: "postgresql://postgres@127.0.0.1:\(proxy.port)/postgres"), connections: 16,

@@ -14,6 +14,8 @@ package struct StoreCopy {
         package var area: any BlobArea
         /// The current time of the store's clock for lifetimes, in seconds.
         package var time: Int64
+        /// Throws if a server may have changed the store since it was opened.
+        package var requireUnchanged: @Sendable () throws(StoreError) -> Void = {}
 
         package init(catalog: any UploadCatalog, area: any BlobArea, time: Int64) {
             self.catalog = catalog
@@ -56,6 +58,7 @@ package struct StoreCopy {
         try copyFiles(in: .root)
         try copyUploads()
         try copyEvents()
+        try source.requireUnchanged()
         return report
     }
 

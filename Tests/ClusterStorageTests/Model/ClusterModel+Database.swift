@@ -7,6 +7,9 @@ extension ClusterModel {
             /// Nil: another node has marked the session as ended.
             var aliveUntil: Int64?
             var batch: Int64 = 0
+            var process: Int
+            /// The number of the call that has opened it.
+            var opening: Int
         }
 
         struct Row: Hashable {
@@ -27,9 +30,9 @@ extension ClusterModel {
         /// The entity tag of the published file, which has the bytes of the upload.
         var file: Int?
 
-        mutating func openSession(until time: Int64) -> Int64 {
+        mutating func openSession(of process: Int, _ opening: Int, until time: Int64) -> Int64 {
             lastSession += 1
-            sessions[lastSession] = Session(aliveUntil: time)
+            sessions[lastSession] = Session(aliveUntil: time, process: process, opening: opening)
             return lastSession
         }
     }
@@ -52,9 +55,15 @@ extension ClusterModel {
         case .delete(let key):
             objects[key] = nil
             return .done
-        case .open(let earlier):
-            for session in earlier { database.sessions[session]?.aliveUntil = nil }
-            return .number(database.openSession(until: databaseTime + 2))
+        case .open(let process, let number):
+            let isLate = database.sessions.values.contains { $0.process == process && $0.opening > number }
+            if isLate && mutation != .lateOpeningEndsSession { return .rejected }
+            if mutation != .openingKeepsSessions {
+                for (other, session) in database.sessions where session.process == process {
+                    database.sessions[other]?.aliveUntil = nil
+                }
+            }
+            return .number(database.openSession(of: process, number, until: databaseTime + 2))
         case .renew(let session):
             guard var row = database.sessions[session] else { return .sessionEnded }
             if mutation != .endedSessionsAreRenewed && databaseTime >= row.aliveUntil ?? .min { return .sessionEnded }
@@ -82,6 +91,11 @@ extension ClusterModel {
         case .forget(let session, let batch):
             if let ending = reject(session, batch) { return ending }
             if !database.row.isComplete || mutation == .completeRowIsForgotten { database.row.exists = false }
+            return .done
+        case .discard(let session, let batch, let keys):
+            if let ending = reject(session, batch) { return ending }
+            let named = mutation == .garbageIgnoresNames ? [] : Set(database.pieces.map(\.key))
+            database.garbage.formUnion(keys.subtracting(named))
             return .done
         case .change(let session, let batch, let fence, let change):
             if let ending = reject(session, batch) { return ending }

@@ -37,6 +37,11 @@ extension ClusterModel.Limits {
         // The clock of the database is set.
         scenario { ($0.time, $0.secondEnd, $0.writes, $0.clockSteps) = (1, 4, 2, 1) },
         scenario { ($0.secondEnd, $0.takeOvers, $0.writes, $0.faults, $0.clockSteps) = (4, 2, 1, 1, 1) },
+        // Objects that are in no row after a rejected or lost change.
+        scenario { ($0.writes, $0.faults, $0.discards) = (2, 1, 1) },
+        scenario { ($0.time, $0.writes, $0.faults, $0.discards, $0.collections) = (2, 1, 1, 1, 1) },
+        // A session that is opened twice, because the first response is lost or the first call is late.
+        scenario { ($0.time, $0.secondEnd, $0.sessions, $0.faults) = (2, 9, 4, 1) },
         // Collection.
         scenario { ($0.time, $0.writes, $0.faults, $0.collections) = (2, 1, 1, 1) },
         // Requests, lost responses, late calls; time does not pass.

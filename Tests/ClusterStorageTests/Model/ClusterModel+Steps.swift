@@ -20,7 +20,7 @@ extension ClusterModel {
         case crash(Int)
         case notify(Notification)
         case write(Int), complete(Int), acquire(Int), settle(Int)
-        case publish(Int), confirm(Int), forget(Int), cancel(Int)
+        case publish(Int), confirm(Int), forget(Int), cancel(Int), discard(Int)
         case open(Int), renew(Int), end(Int), release(Int)
         /// A use ends; its hold is released in another step, so that a new use can begin before.
         case endUse(Int), releaseUse(Int)
@@ -103,7 +103,9 @@ extension ClusterModel {
                 for call in [next.nodes[node].work, next.nodes[node].control] {
                     if let call, call.response == nil { next.late.append(call.request) }
                 }
+                let process = next.nodes[node].process
                 next.nodes[node] = Node()
+                next.nodes[node].process = process + 2
                 next.nodes[node].session = NodeSession(times: Self.times(next.mutation))
             }
         }
@@ -156,6 +158,11 @@ extension ClusterModel {
     /// A node receives the response to a call.
     private mutating func receive(_ node: Int, _ call: Call) {
         let now = clock(node)
+        switch call.request {
+        case .change(_, _, _, let change) where call.response != .done: keepUnneeded(change.pieces.map(\.key), node)
+        case .discard(_, _, let keys) where call.response != .done: keepUnneeded(Array(keys), node)
+        default: break
+        }
         switch (call.request, call.response) {
         case (.put(_, _, let change), _):
             // The store may have ended its use meanwhile; then the object is an orphan.
@@ -173,10 +180,10 @@ extension ClusterModel {
                 memory.content = change.content
                 nodes[node].memory = memory
             }
-        case (.change(let session, _, _, _), .sessionEnded):
+        case (.change(let session, _, _, _), .sessionEnded), (.discard(let session, _, _), .sessionEnded):
             if nodes[node].session.number == session { endSession(node) }
         case (.change(let session, _, _, _), .batchEnded), (.forget(let session, _), .batchEnded),
-            (.publish(let session, _, _), .batchEnded):
+            (.publish(let session, _, _), .batchEnded), (.discard(let session, _, _), .batchEnded):
             // The call is repeated with another number.
             nodes[node].session.outcomeBecameUnknown(in: session)
             nodes[node].memory = nil
@@ -219,6 +226,7 @@ extension ClusterModel {
         case .change(let session, _, let fence, let change):
             outcomeBecameUnknown(node, in: session)
             nodes[node].memory = nil
+            keepUnneeded(change.pieces.map(\.key), node)
             if case .complete(let tag?) = change.effect {
                 nodes[node].unconfirmed = Unconfirmed(tag: tag, fence: fence)
             }
@@ -230,8 +238,15 @@ extension ClusterModel {
             outcomeBecameUnknown(node, in: session)
             nodes[node].short = .unknown(tag: tag)
         case .forget(let session, _): outcomeBecameUnknown(node, in: session)
+        case .discard(let session, _, let keys):
+            outcomeBecameUnknown(node, in: session)
+            keepUnneeded(Array(keys), node)
         default: break
         }
+    }
+
+    private mutating func keepUnneeded(_ keys: [Key], _ node: Int) {
+        if limits.discards > 0 { nodes[node].unneeded.formUnion(keys) }
     }
 
     private mutating func outcomeBecameUnknown(_ node: Int, in session: Int64) {
@@ -271,6 +286,14 @@ extension ClusterModel {
             }
         }
         guard state.work == nil else { return }
+        let canDiscard = state.session.unsettled.isEmpty || mutation == .garbageBeforeSettlement
+        if used.discards < limits.discards, !state.unneeded.isEmpty, canDiscard {
+            addCall(.discard(node), of: node, isControl: false, add) { next in
+                next.used.discards += 1
+                next.nodes[node].unneeded = []
+                return .discard(session, batch: next.nodes[node].session.batch, state.unneeded)
+            }
+        }
         if mutation == .confirmationBeforeSettlement, case .unknown = state.short {
             addShort(of: node, session, add)
         } else if mutation == .confirmationBeforeSettlement, let unconfirmed = state.unconfirmed {
@@ -378,7 +401,8 @@ extension ClusterModel {
         guard let session = state.session.number else {
             if database.lastSession < limits.sessions {
                 addCall(.open(node), of: node, isControl: true, add) { next in
-                    .open(earlier: next.nodes[node].session.unclosed)
+                    next.nodes[node].openings += 1
+                    return .open(process: next.nodes[node].process, number: next.nodes[node].openings)
                 }
             }
             return

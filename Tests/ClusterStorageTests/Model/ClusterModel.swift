@@ -39,6 +39,8 @@ struct ClusterModel: Hashable {
         var faults = 1
         var renewals = 1
         var collections = 1
+        /// The number of calls that make objects garbage.
+        var discards = 0
         /// The number of times that the clock of the database is set.
         var clockSteps = 0
     }
@@ -98,6 +100,14 @@ struct ClusterModel: Hashable {
         case readsIgnoreFence
         /// A removal reports success if another node has acquired the upload.
         case removalIgnoresHold
+        /// A session that is opened does not end the earlier ones of its process.
+        case openingKeepsSessions
+        /// An opening that arrives late ends the later session of its process.
+        case lateOpeningEndsSession
+        /// Objects of a transaction with an unknown outcome become garbage before that is settled.
+        case garbageBeforeSettlement
+        /// Objects of such a transaction become garbage although a row names them.
+        case garbageIgnoresNames
     }
 
     let limits: Limits
@@ -176,6 +186,9 @@ struct ClusterModel: Hashable {
     // MARK: Nodes
 
     struct Node: Hashable {
+        /// The process. After a crash it is another one.
+        var process = 0
+        var openings = 0
         var session = NodeSession(times: ClusterModel.times(nil))
         /// The upload, while the store uses it.
         var memory: Memory?
@@ -190,6 +203,8 @@ struct ClusterModel: Hashable {
         /// The publication of the upload whose response was lost. Its client waits.
         var unconfirmed: Unconfirmed?
         var objectCount = 0
+        /// Objects that the node sends in no change any more.
+        var unneeded: Set<Key> = []
     }
 
     struct Unconfirmed: Hashable {
@@ -222,8 +237,8 @@ struct ClusterModel: Hashable {
     enum Request: Hashable {
         case put(Key, [UInt8], Change)
         case delete(Key)
-        /// Also ends the earlier sessions of the node.
-        case open(earlier: Set<Int64>)
+        /// Also ends the earlier sessions of the process.
+        case open(process: Int, number: Int)
         case renew(Int64)
         case settle(Int64)
         case acquire(Int64, batch: Int64)
@@ -233,6 +248,8 @@ struct ClusterModel: Hashable {
         /// Looks for the final response of a publication in the row.
         case confirmRow(tag: Int)
         case forget(Int64, batch: Int64)
+        /// Those of the objects that no row names become garbage.
+        case discard(Int64, batch: Int64, Set<Key>)
         case change(Int64, batch: Int64, fence: Int64, Change)
         case fence(Int64, requesters: Set<Int64>)
         case release(Int64, fence: Int64, requesters: Set<Int64>)
@@ -265,7 +282,8 @@ struct ClusterModel: Hashable {
         node.session = NodeSession(times: Self.times(mutation))
         nodes = [node, node]
         for (index, end) in [2, limits.secondEnd].enumerated() {
-            let session = database.openSession(until: end)
+            nodes[index].process = index
+            let session = database.openSession(of: index, 0, until: end)
             nodes[index].session.opened(session, sentAt: end - 2)
         }
         if limits.isShort {
@@ -304,6 +322,7 @@ struct ClusterModel: Hashable {
         }
         verifyPublication()
         verifyHolds()
+        verifySessions()
         guard database.row.exists else { return }
         if content.count != database.row.offset { violation = "the offset is not the end of the pieces" }
         if !content.starts(with: reported) { violation = "reported bytes are lost" }
@@ -325,6 +344,22 @@ struct ClusterModel: Hashable {
                 database.row.holder == nodes[node].session.number
             else { continue }
             if database.row.fence != memory.fence { violation = "a node holds the upload, but cannot change it" }
+        }
+    }
+
+    /// Verifies that a node relies on its session only while that is alive, and that no earlier session of its process is,
+    /// for which other nodes would have to wait.
+    private mutating func verifySessions() {
+        for (index, node) in nodes.enumerated() {
+            guard let number = node.session.number else { continue }
+            let isAlive = database.sessions[number].map(isAlive) ?? false
+            // A renewal would set the end of the second session back if that were later than the usual one.
+            let isUsual = limits.clockSteps == 0 && (index == 0 || limits.secondEnd == 2)
+            if isUsual, !isAlive, node.session.isAlive(at: clock(index)) {
+                violation = "a node relies on a session that has ended"
+            }
+            let remaining = database.sessions.filter { $0.key < number && $0.value.process == node.process }
+            if remaining.values.contains(where: self.isAlive) { violation = "an earlier session of a process is alive" }
         }
     }
 

@@ -69,6 +69,13 @@ struct MigrationTests {
                 .append(.v8, part, at: 6_000_000, complete: true, .bytes(Array(Self.content[6_000_000...]))))
             #expect(last.status == 201)
             #expect(try second.exchange(.get("/files/part")).content == Self.content)
+            // As long as such a copy runs, no server starts.
+            _ = try cluster.database.query(
+                """
+                INSERT INTO onward.node (name, is_exclusive, alive_until)
+                VALUES ('copy', true, clock_timestamp() + interval '29 seconds')
+                """)
+            try cluster.run(["serve", "--listen", "127.0.0.1:0"]).expect(75, "'onward migrate --back' copies")
         }
     }
 
