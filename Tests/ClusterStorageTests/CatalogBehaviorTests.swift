@@ -164,8 +164,8 @@ import Testing
             try catalog.commit(.probe)
             let outcomes = catalog.commit([
                 .insert(first), .insert(second), .insert(first), advance(first, epoch: 2, offset: 3),
-                .reporting(advance(second, epoch: 0, offset: 4), [UploadEvent(.created, of: second)]),
-                .reporting(advance(second, epoch: 1, offset: 5), [UploadEvent(.created, of: second)]),
+                .reporting(advance(second, epoch: 0, offset: 4), [UploadEvent(.created, of: second, at: 7)]),
+                .reporting(advance(second, epoch: 1, offset: 5), [UploadEvent(.created, of: second, at: 7)]),
             ])
             let errors = outcomes.map { outcome -> StoreError? in
                 if case .failure(let error) = outcome { error } else { nil }
@@ -187,12 +187,13 @@ import Testing
             let rows = (0..<5).map { _ in CatalogRow.testing() }
             for row in rows {
                 try catalog.commit(
-                    .reporting(.insert(row), [UploadEvent(.created, of: row), UploadEvent(.completed, of: row)]))
+                    .reporting(
+                        .insert(row), [UploadEvent(.created, of: row, at: 7), UploadEvent(.completed, of: row, at: 7)]))
             }
             try catalog.commit(
                 .delete([
-                    CatalogChange.Removal(id: rows[0].id, epoch: 9, event: UploadEvent(.expired, of: rows[0])),
-                    CatalogChange.Removal(id: UploadID(), epoch: 9, event: UploadEvent(.expired, of: rows[1])),
+                    CatalogChange.Removal(id: rows[0].id, epoch: 9, event: UploadEvent(.expired, of: rows[0], at: 7)),
+                    CatalogChange.Removal(id: UploadID(), epoch: 9, event: UploadEvent(.expired, of: rows[1], at: 7)),
                 ]))
             #expect(calls.value >= 6)
             let entries = try #require(

@@ -25,7 +25,7 @@ struct ClusterCatalogTests {
         let catalog = try fixture.node()
         let (early, late) = (CatalogRow.testing(), CatalogRow.testing())
         let database = fixture.database
-        let content = UploadEvent(.created, of: early).savedBytes
+        let content = UploadEvent(.created, of: early, at: 7).savedBytes
         let thread = try WorkerThread(name: "long") {
             // The transaction gets its number before the other one, and records its event after it.
             _ = try? database.transaction([
@@ -41,7 +41,7 @@ struct ClusterCatalogTests {
             .integer(0, 0)) ?? 0 > 0 ? true : nil
         }
         #expect(isRunning == true)
-        try catalog.commit(.reporting(.insert(late), [UploadEvent(.created, of: late)]))
+        try catalog.commit(.reporting(.insert(late), [UploadEvent(.created, of: late, at: 7)]))
         #expect(try catalog.countEvents().waiting == 1)
         #expect(try catalog.events(after: 0, limit: 9) == [])
         thread.join()
@@ -58,7 +58,7 @@ struct ClusterCatalogTests {
         let calls = Counter()
         first.onEvents { calls.next() }
         let row = CatalogRow.testing()
-        try second.commit(.reporting(.insert(row), [UploadEvent(.created, of: row)]))
+        try second.commit(.reporting(.insert(row), [UploadEvent(.created, of: row, at: 7)]))
         #expect(pollUntil(within: .seconds(10)) { calls.value > 0 ? true : nil } == true)
         let entries = try first.events(after: 0, limit: 9)
         #expect(entries.map(\.event.upload) == [row.id.fingerprint])
@@ -75,7 +75,7 @@ struct ClusterCatalogTests {
         let first = try fixture.node("a")
         first.onEvents {}
         let row = CatalogRow.testing()
-        try first.commit(.reporting(.insert(row), [UploadEvent(.created, of: row)]))
+        try first.commit(.reporting(.insert(row), [UploadEvent(.created, of: row, at: 7)]))
         let entry = try #require(pollUntil(within: .seconds(10)) { try? first.events(after: 0, limit: 9).first })
         let second = try fixture.node("b")
         let session = try first.node.currentSession()
@@ -103,13 +103,13 @@ struct ClusterCatalogTests {
         let fixture = try ClusterFixture()
         let first = try fixture.node()
         let rows = (0..<3).map { _ in CatalogRow.testing() }
-        for row in rows { try first.commit(.reporting(.insert(row), [UploadEvent(.created, of: row)])) }
+        for row in rows { try first.commit(.reporting(.insert(row), [UploadEvent(.created, of: row, at: 7)])) }
         first.close(saving: nil)
         try fixture.run("UPDATE onward.event SET number = number + (1000000::bigint << 20)")
         try fixture.run("UPDATE onward.usage_position SET first = 1000000")
         let catalog = try fixture.node()
         let next = CatalogRow.testing()
-        try catalog.commit(.reporting(.insert(next), [UploadEvent(.created, of: next)]))
+        try catalog.commit(.reporting(.insert(next), [UploadEvent(.created, of: next, at: 7)]))
         let entries = pollUntil(within: .seconds(10)) {
             (try? catalog.events(after: 0, limit: 9)).flatMap { $0.count == 4 ? $0 : nil }
         }

@@ -56,7 +56,7 @@ struct ClusterNodeTests {
         let place = try place(in: fixture, isExclusive: false)
         defer { place.close(isChanged: false) }
         let row = CatalogRow.testing()
-        try place.catalog.commit(.reporting(.insert(row), [UploadEvent(.created, of: row)]))
+        try place.catalog.commit(.reporting(.insert(row), [UploadEvent(.created, of: row, at: 7)]))
         let copied = try place.catalog.events(after: 0, limit: 9)
         #expect(copied.map(\.event.upload) == [row.id.fingerprint])
         // The session of this server begins after that of the copy.

@@ -185,7 +185,7 @@ struct PublicationTransactionTests {
                 file: FileRecord(name: "g", principal: "alice", size: 0), upload: row.upload)
             try node.commit(
                 .naming(
-                    .reporting(.complete(completion), [UploadEvent(.completed, of: row)]),
+                    .reporting(.complete(completion), [UploadEvent(.completed, of: row, at: 7)]),
                     .file(#require(PublishedName(path: "g")), attributes, blob: row.blob, replaced: nil)))
         }
         #expect(throws: StoreError.superseded) { try publish(on: second, epoch: 1) }

@@ -164,7 +164,7 @@ import Testing
         let change = CatalogChange.invalidate(
             CatalogChange.Invalidation(id: row.id, epoch: 0, reason: "stale", expiresAt: nil, upload: row.upload))
         #expect(throws: StoreError.self) {
-            try fixture.store.catalog.commit(.reporting(change, [UploadEvent(.refused, of: row)]))
+            try fixture.store.catalog.commit(.reporting(change, [UploadEvent(.refused, of: row, at: 7)]))
         }
         #expect(try kinds(fixture) == [.created])
     }

@@ -40,7 +40,8 @@ public final class EventDelivery: Sendable {
     private let note: @Sendable (LogLevel, String) -> Void
     private let state: Monitor<State>
     private let createdAt = SystemClock.monotonicNanoseconds()
-    private let wallAtCreation = SystemClock.realtimeNanoseconds() / 1_000_000
+    /// The time in milliseconds since 1970, by the clock of the store.
+    private let wallAtCreation: Int64
 
     /// - Parameters:
     ///   - settings: the destination and the limits.
@@ -53,6 +54,7 @@ public final class EventDelivery: Sendable {
         self.settings = settings
         self.store = store
         self.note = note
+        wallAtCreation = store.configuration.clock().wall / 1_000_000
         receiver = settings.destination.receiver(timeout: settings.timeout)
         var rules = DeliverySchedule.Rules()
         rules.retryTime = settings.retryTime.nanoseconds
@@ -171,11 +173,11 @@ public final class EventDelivery: Sendable {
         if !entries.isEmpty { state.notifyAll() }
     }
 
-    /// The time in milliseconds since 1970, without changes by which the wall clock was set forward while this object
-    /// existed: they must not make events old.
+    /// The time in milliseconds since 1970 by the clock of the store, as in the events, without changes by which this clock
+    /// was set forward while this object existed: they must not make events old.
     private var wallMilliseconds: Int64 {
         let elapsed = (SystemClock.monotonicNanoseconds() - createdAt) / 1_000_000
-        return min(SystemClock.realtimeNanoseconds() / 1_000_000, wallAtCreation + elapsed)
+        return min(store.configuration.clock().wall / 1_000_000, wallAtCreation + elapsed)
     }
 
     private func removeDelivered(now: Int64) {
@@ -247,7 +249,7 @@ public final class EventDelivery: Sendable {
     private func attempt(_ event: UploadEvent) -> DeliverySchedule.Outcome {
         let message = EventMessage(
             event: event, source: settings.source, secrets: state.withLock { $0.secrets },
-            time: SystemClock.realtimeSeconds())
+            time: store.configuration.clock().wall / 1_000_000_000)
         switch receiver.deliver(message, isCanceled: { [self] in isClosing }) {
         case .delivered:
             store.countDelivery(succeeded: true)

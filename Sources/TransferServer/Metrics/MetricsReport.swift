@@ -16,7 +16,7 @@ struct MetricsReport: Sendable {
     /// The start of the process in seconds since 1970; `nil` if the system does not report it.
     var processStart: Double?
     var version: String?
-    /// The current time, in milliseconds since 1970.
+    /// The current time by the clock of the store, as in events, in milliseconds since 1970.
     var now: Int64 = SystemClock.realtimeNanoseconds() / 1_000_000
 
     var text: String {
@@ -306,6 +306,6 @@ struct MetricsEndpoint {
             maxConnections: service.configuration.maxConnections,
             isReady: service.unreadiness.isEmpty, droppedLogLines: service.log.droppedLines,
             processStart: Self.processStart,
-            version: service.configuration.version)
+            version: service.configuration.version, now: service.store.configuration.clock().wall / 1_000_000)
     }
 }

@@ -262,26 +262,30 @@ extension OpenUpload {
     /// reported.
     /// - Parameter response: the final response, if the change does not contain it.
     func reporting(_ change: CatalogChange, _ response: Response? = nil) -> CatalogChange {
-        context.reporting(change) {
+        context.reporting(change) { time in
             let (row, length) = monitor.withLock { ($0.row, $0.machine.length) }
             guard let row else { return [] }
             switch change {
             case .insert(let first, let file):
                 let length = length ?? (first.isUnfinished ? nil : first.offset)
                 return [
-                    isTransient ? nil : UploadEvent(.created, of: row, length: length),
-                    UploadEvent(endOf: row, as: first.phase, length: length, file: file),
+                    isTransient ? nil : UploadEvent(.created, of: row, at: time, length: length),
+                    UploadEvent(endOf: row, as: first.phase, at: time, length: length, file: file),
                 ]
             case .complete(let completion):
                 return [
                     UploadEvent(
-                        endOf: row, as: .complete(completion.response), length: length ?? completion.offset,
+                        endOf: row, as: .complete(completion.response), at: time, length: length ?? completion.offset,
                         file: completion.file)
                 ]
             case .invalidate(let invalidation):
-                return [UploadEvent(endOf: row, as: .invalid(reason: invalidation.reason), length: length)]
+                return [UploadEvent(endOf: row, as: .invalid(reason: invalidation.reason), at: time, length: length)]
             case .recordFile(let file, _):
-                return [response.flatMap { UploadEvent(endOf: row, as: .complete($0), length: file.size, file: file) }]
+                return [
+                    response.flatMap {
+                        UploadEvent(endOf: row, as: .complete($0), at: time, length: file.size, file: file)
+                    }
+                ]
             default: return []
             }
         }
@@ -290,9 +294,10 @@ extension OpenUpload {
 
 extension StoreContext {
     /// Returns a change together with the events that report it, if events are recorded.
-    func reporting(_ change: CatalogChange, _ events: () -> [UploadEvent?]) -> CatalogChange {
+    /// - Parameter events: returns the events for the current time.
+    func reporting(_ change: CatalogChange, _ events: (_ time: Int64) -> [UploadEvent?]) -> CatalogChange {
         guard configuration.recordsEvents else { return change }
-        let events = events().compactMap { $0 }
+        let events = events(timeOfEvents).compactMap { $0 }
         return events.isEmpty ? change : .reporting(change, events)
     }
 
@@ -300,6 +305,9 @@ extension StoreContext {
     func removal(of row: CatalogRow, epoch: Int64, as kind: UploadEvent.Kind?) -> CatalogChange.Removal {
         CatalogChange.Removal(
             id: row.id, epoch: epoch,
-            event: configuration.recordsEvents ? kind.map { UploadEvent($0, of: row) } : nil)
+            event: configuration.recordsEvents ? kind.map { UploadEvent($0, of: row, at: timeOfEvents) } : nil)
     }
+
+    /// The current time in milliseconds since 1970. Servers that share a catalog have the same clock.
+    private var timeOfEvents: Int64 { configuration.clock().wall / 1_000_000 }
 }

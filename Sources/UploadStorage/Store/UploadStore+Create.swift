@@ -75,7 +75,7 @@ extension UploadStore {
             }
             if isRecorded {
                 try catalog.commit(
-                    context.reporting(.insert(row)) { [isReported ? UploadEvent(.created, of: row) : nil] })
+                    context.reporting(.insert(row)) { [isReported ? UploadEvent(.created, of: row, at: $0) : nil] })
             }
             let upload = OpenUpload(row.id, context, isTransient: isTransient)
             let epoch = upload.begin(row, blob: blob, reserved: reserved, isRecorded: isRecorded)

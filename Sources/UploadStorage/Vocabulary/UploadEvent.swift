@@ -72,8 +72,12 @@ public struct UploadEvent: Sendable, Hashable {
 
     /// - Parameters:
     ///   - row: the upload before its end, with its fields.
+    ///   - time: the time of the event, in milliseconds since 1970.
     ///   - length: the length, if it is not the length of the row.
-    init(_ kind: Kind, of row: CatalogRow, length: Int64? = nil, status: Int? = nil, file: FileRecord? = nil) {
+    init(
+        _ kind: Kind, of row: CatalogRow, at time: Int64, length: Int64? = nil, status: Int? = nil,
+        file: FileRecord? = nil
+    ) {
         let upload = row.upload
         let path = upload.target.prefix { $0 != "?" }
         var fields = Fields()
@@ -85,8 +89,8 @@ public struct UploadEvent: Sendable, Hashable {
             }
         }
         self.init(
-            id: UploadID().text, kind: kind, time: SystemClock.realtimeNanoseconds() / 1_000_000,
-            upload: row.id.fingerprint, principal: upload.principal, method: upload.method.rawValue,
+            id: UploadID().text, kind: kind, time: time, upload: row.id.fingerprint, principal: upload.principal,
+            method: upload.method.rawValue,
             target: path.utf8.count <= Self.maxTarget
                 ? String(path) : String(decoding: path.utf8.prefix(Self.maxTarget), as: UTF8.self),
             length: length ?? row.length, status: status, file: file?.name, fields: fields)
@@ -94,16 +98,17 @@ public struct UploadEvent: Sendable, Hashable {
 
     /// Returns the event of the end of an upload; `nil` if the phase is not an end.
     init?(
-        endOf row: CatalogRow, as phase: UploadRecord.Phase, length: Int64? = nil, file: FileRecord? = nil
+        endOf row: CatalogRow, as phase: UploadRecord.Phase, at time: Int64, length: Int64? = nil,
+        file: FileRecord? = nil
     ) {
         switch phase {
         case .receiving, .processing: return nil
         case .complete(let response):
             self.init(
-                response.status.rawValue < 400 ? .completed : .refused, of: row, length: length,
+                response.status.rawValue < 400 ? .completed : .refused, of: row, at: time, length: length,
                 status: response.status.rawValue, file: file)
         case .invalid(let reason):
-            self.init(.refused, of: row, length: length)
+            self.init(.refused, of: row, at: time, length: length)
             self.reason = reason
         }
     }
