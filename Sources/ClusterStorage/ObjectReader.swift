@@ -11,15 +11,13 @@ final class ObjectReader: Sendable {
         /// The offset of the first byte in the object.
         let start: Int
         let count: Int
-        let isReadAhead: Bool
         private let storage: PieceStorage
-        private let hasBegun = Atomic(false)
+        private let isBegun = Atomic(false)
         private let result = Monitor<Result<[UInt8], ObjectError>?>(nil)
 
-        /// - Parameter isReadAhead: whether the window is read in advance.
-        init?(_ key: String, at start: Int, count: Int, isReadAhead: Bool, _ storage: PieceStorage) {
+        init?(_ key: String, at start: Int, count: Int, _ storage: PieceStorage) {
             guard storage.budget.reserve(count, for: .window) else { return nil }
-            (self.key, self.start, self.count, self.isReadAhead) = (key, start, count, isReadAhead)
+            (self.key, self.start, self.count) = (key, start, count)
             self.storage = storage
         }
 
@@ -31,9 +29,9 @@ final class ObjectReader: Sendable {
             start <= offset && offset < end && key == self.key
         }
 
-        /// Requests the bytes, unless another thread has begun to.
+        /// Reads the bytes from the storage, unless another thread has begun to.
         func fetch() {
-            if hasBegun.exchange(true, ordering: .relaxed) { return }
+            if isBegun.exchange(true, ordering: .relaxed) { return }
             var failure: ObjectError?
             let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
                 do throws(ObjectError) {
@@ -45,8 +43,8 @@ final class ObjectReader: Sendable {
             result.notifyAll()
         }
 
-        /// Whether the request for the bytes has ended.
-        var hasEnded: Bool { result.withLock { $0 != nil } }
+        /// Whether the bytes could not be read.
+        var hasFailed: Bool { result.withLock { if case .failure = $0 { true } else { false } } }
 
         /// Waits for the bytes, and copies those from `offset` on.
         func copy(
@@ -110,8 +108,9 @@ final class ObjectReader: Sendable {
             try storage.get(key, at: offset, into: part, until: deadline)
             return part.count
         }
-        let isEarlier = window.isReadAhead && window.hasEnded
-        // A window that is read in advance may still wait for a thread.
+        // Reading in advance may have failed long ago.
+        let mustRepeat = window.hasFailed
+        // The window may wait for a thread that reads in advance, and all of them may wait for the storage.
         window.fetch()
         readAhead(after: window, in: piece, following)
         do throws(ObjectError) {
@@ -120,8 +119,7 @@ final class ObjectReader: Sendable {
             return count
         } catch {
             state.withLock { state in if state.current === window { state.current = nil } }
-            // Reading in advance may have failed long ago. Otherwise the storage fails now.
-            guard isEarlier else { throw error }
+            guard mustRepeat else { throw error }
             try storage.get(key, at: offset, into: part, until: deadline)
             return part.count
         }
@@ -141,7 +139,7 @@ final class ObjectReader: Sendable {
         state.size = isSequential ? min(max(2 * state.size, Self.minWindow), Self.maxWindow) : 0
         let size = min(state.size, piece.size - offset)
         guard size > count else { return nil }
-        state.current = Window(key, at: offset, count: size, isReadAhead: false, storage)
+        state.current = Window(key, at: offset, count: size, storage)
         return state.current
     }
 
@@ -152,10 +150,10 @@ final class ObjectReader: Sendable {
             guard let target, let key = target.object else { return nil }
             state.size = min(2 * state.size, Self.maxWindow)
             let size = min(state.size, target.size - start)
-            state.next = size > 0 ? Window(key, at: start, count: size, isReadAhead: true, storage) : nil
+            state.next = size > 0 ? Window(key, at: start, count: size, storage) : nil
             return state.next
         }
-        // After the end of the threads, the caller fetches the bytes itself.
-        if let next, !storage.readAhead({ next.fetch() }) { next.fetch() }
+        // If no thread begins in time, the reader of the window fetches it, and releases its memory.
+        if let next { _ = storage.readAhead { [weak next] in next?.fetch() } }
     }
 }

@@ -182,49 +182,85 @@ struct ObjectBlobTests {
         #expect(fixture.objects.operations.last == .get(key: try key(at: 9_999_999), 1_611_391..<1_611_392))
     }
 
-    @Test("a read does not wait for the threads that read in advance, which wait for the storage")
+    /// Stores a blob with one object, and reads its first bytes, so that the following bytes are read in advance.
+    private func beginReading(_ name: String, of bytes: [UInt8], by node: AreaFixture.Node) throws -> any Blob {
+        let blob = try node.area.open(name)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 1)
+        defer { buffer.deallocate() }
+        for offset in [0, 64 << 10] {
+            #expect(try blob.read(into: buffer, at: Int64(offset)) == buffer.count)
+            #expect(buffer.elementsEqual(bytes[offset..<offset + buffer.count]))
+        }
+        return blob
+    }
+
+    @Test(
+        "a read does not wait for reads in advance that have not begun because the storage stalls, or that have failed")
     func stalledReadAhead() throws {
         let node = try fixture.node()
         let bytes = content(4 << 20)
-        var blobs: [any Blob] = []
-        for name in ["a", "b", "c"] {
+        let names = ["a", "b", "c"]
+        for name in names {
             try fixture.insertUpload(name, holder: node)
             let blob = try node.area.create(name)
             try blob.append(bytes)
             try blob.synchronize(including: .name)
             try fixture.record(name, offset: Int64(bytes.count), by: node)
-            blob.dropCopy()
-            blobs.append(blob)
         }
-        let (isOver, stalled) = (Monitor(false), Counter())
+        let hasEnded = Monitor(false)
+        let requests = Counter()
+        defer {
+            hasEnded.withLock { $0 = true }
+            hasEnded.notifyAll()
+        }
+        // The objects of two blobs stall after the bytes that the test reads first.
         fixture.objects.setFault { operation in
-            if case .get(let key, let range) = operation, !key.hasPrefix("data/c/"), range.lowerBound >= 1 << 20 {
-                stalled.next()
-                isOver.waitForever { $0 ? () : nil }
-            }
-            return nil
+            guard case .get(let key, let range) = operation, !key.hasPrefix("data/c/"), range.lowerBound >= 320 << 10
+            else { return nil }
+            if range.lowerBound == 320 << 10 { requests.next() }
+            hasEnded.waitForever { $0 ? () : nil }
+            return .fail(.unavailable("test"))
         }
-        // Both threads wait.
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 1)
-        defer { buffer.deallocate() }
-        for blob in blobs[..<2] {
-            for offset in stride(from: 0, to: 1 << 20, by: buffer.count) {
-                #expect(try blob.read(into: buffer, at: Int64(offset)) == buffer.count)
-            }
-        }
-        let areStalled: Bool? = pollUntil(within: .seconds(60)) { stalled.value == 2 ? true : nil }
+        let stalled = try ["a", "b"].map { try beginReading($0, of: bytes, by: node) }
+        let areStalled: Bool? = pollUntil(within: .seconds(60)) { requests.value == 2 ? true : nil }
         #expect(areStalled == true)
-        let last = blobs[2]
-        let result = Monitor<[UInt8]?>(nil)
-        let reading = try WorkerThread(name: "read") {
-            let read = try? last.readAll(blockSize: 64 << 10)
-            result.withLock { $0 = read }
-            result.notifyAll()
+        let copy = Monitor<[UInt8]?>(nil)
+        let reader = try node.area.open("c")
+        let thread = try WorkerThread(name: "reader") {
+            let read = try? reader.readAll()
+            copy.withLock { $0 = read ?? [] }
+            copy.notifyAll()
         }
-        #expect(result.wait(until: SystemClock.deadline(in: .seconds(60))) { $0 } == bytes)
-        isOver.withLock { $0 = true }
-        isOver.notifyAll()
-        reading.join()
+        let read = copy.wait(until: seconds(60)) { $0 }
+        #expect(read == bytes)
+        // Those who wait for a request that fails do not wait for another one.
+        let failures = Monitor<[Errno]>([])
+        let reads = Counter()
+        let threads = try stalled.map { blob in
+            try WorkerThread(name: "reader") {
+                let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 1)
+                defer { buffer.deallocate() }
+                do throws(Errno) {
+                    var offset: Int64 = 128 << 10
+                    while true {
+                        reads.next()
+                        offset += Int64(try blob.read(into: buffer, at: offset))
+                    }
+                } catch { failures.withLock { $0.append(error) } }
+            }
+        }
+        // The fourth read of each waits.
+        var equal = 0
+        let areWaiting: Bool? = pollUntil(within: .seconds(60)) {
+            equal = reads.value == 8 ? equal + 1 : 0
+            return equal >= 50 ? true : nil
+        }
+        #expect(areWaiting == true)
+        hasEnded.withLock { $0 = true }
+        hasEnded.notifyAll()
+        for thread in threads + [thread] { thread.join() }
+        #expect(failures.withLock { $0 } == [.timedOut, .timedOut])
+        #expect(requests.value == 2)
     }
 
     private func key(at offset: Int64) throws -> String {
