@@ -122,6 +122,33 @@ struct UnknownOutcomeTests {
     }
 
     @Test(
+        "the sweep removes an upload whose row was created although its client got an error",
+        arguments: [true, false])
+    func lostCreation(recordsAtOnce: Bool) throws {
+        let new = NewUpload(principal: "alice", method: .put, target: "/files/f", length: 1000)
+        if recordsAtOnce {
+            proxy.set(.stalled([.toClient]))
+            #expect(throws: StoreError.self) { try store.create(new) }
+        } else {
+            let lease = try store.create(new, recordsAtOnce: false)
+            try [UInt8](repeating: 1, count: 10).withUnsafeBytes { try lease.append($0) }
+            proxy.set(.stalled([.toClient]))
+            #expect(throws: StoreError.self) { try lease.acknowledge() }
+            lease.release()
+        }
+        #expect(try fixture.run("SELECT count(*) FROM onward.upload").integer(0, 0) == 1)
+        proxy.set(.open)
+        let isRemoved: Bool? = pollUntil(within: .seconds(20)) {
+            _ = store.sweepPart()
+            return (try? catalog.sharedUsage(of: "alice")) == [:] ? true : nil
+        }
+        #expect(isRemoved == true)
+        let events = try fixture.run("SELECT content FROM onward.event ORDER BY number")
+        let kinds = try (0..<events.count).map { try UploadEvent(savedBytes: events.bytes($0, 0) ?? []).kind }
+        #expect(kinds == [.created, .canceled])
+    }
+
+    @Test(
         "a publication that has not reached the database has no effect later",
         arguments: PublicationTransactionTests.Kind.allCases)
     func latePublication(kind: PublicationTransactionTests.Kind) throws {

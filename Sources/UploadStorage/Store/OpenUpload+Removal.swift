@@ -105,22 +105,13 @@ extension OpenUpload {
         }
         guard let (row, reserved, epoch) = forgotten else { return }
         context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
-        do throws(StoreError) {
-            if let epoch, try mustRemoveRow() {
-                try context.catalog.commit(.delete([context.removal(of: row, epoch: epoch, as: .canceled)]))
-            }
+        guard let epoch else { return context.discard(row.blob) }
+        if context.removeUnreported(FailedRemovals.Removal(row: row, epoch: epoch, kind: .canceled)) {
             context.discard(row.blob)
-        } catch {
-            // The row may exist, and may need the bytes. Otherwise the sweep removes them.
+        } else {
+            // The row may exist, and may need the bytes.
             context.newBlobs.remove(row.blob)
         }
-    }
-
-    /// Whether the row of an upload must be removed if a commit that failed has created it. If there is no publishing
-    /// area, the same commit may have completed the upload, and a complete row has to stay.
-    private func mustRemoveRow() throws(StoreError) -> Bool {
-        if context.publishingArea != nil { return true }
-        return try context.catalog.row(id)?.isUnfinished ?? false
     }
 
     /// Ends the lease if it is unknown whether the transaction that publishes the file was committed. The next use of
@@ -132,5 +123,28 @@ extension OpenUpload {
             return state.fence
         }
         context.catalog.release(id, fence: fence)
+    }
+}
+
+extension StoreContext {
+    /// Removes the row of an upload that no client knows, because a commit that was reported as failed may have created
+    /// it.
+    /// - Returns: false if that fails. With a shared catalog the sweep repeats it: the catalog refuses the removal if the
+    ///   client has continued the upload meanwhile.
+    @discardableResult
+    func removeUnreported(_ removal: FailedRemovals.Removal) -> Bool {
+        do throws(StoreError) {
+            try removeRow(removal)
+            return true
+        } catch {
+            if catalog.isShared { failedRemovals.add(removal) }
+            return false
+        }
+    }
+
+    func removeRow(_ removal: FailedRemovals.Removal) throws(StoreError) {
+        // If there is no publishing area, the same commit may have completed the upload, and a complete row has to stay.
+        if publishingArea == nil, try catalog.row(removal.row.id)?.isUnfinished != true { return }
+        try catalog.commit(.delete([self.removal(of: removal.row, epoch: removal.epoch, as: removal.kind)]))
     }
 }

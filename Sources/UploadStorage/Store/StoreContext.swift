@@ -16,6 +16,7 @@ final class StoreContext: Sendable {
     let pathLocks = PathLocks()
     let failedPublications = FailedPublications()
     let newBlobs = NewBlobs()
+    let failedRemovals = FailedRemovals()
     let fileRecords = FileRecordCache()
     let nameIndexes = NameIndexes()
     let newFiles = SharedWork<NewFile, NewFile.Outcome?>()
@@ -179,6 +180,33 @@ final class StoreContext: Sendable {
             return losses.report
         }
         report?(upload)
+    }
+}
+
+/// Rows in a shared catalog that may exist although their creation was reported as failed, and that could not be removed.
+/// The sweep removes them.
+final class FailedRemovals: Sendable {
+    struct Removal: Sendable {
+        var row: CatalogRow
+        var epoch: Int64
+        var kind: UploadEvent.Kind?
+    }
+
+    /// More rows than requests are in progress when a database fails. Those that are created later have no effect.
+    private static let limit = 4096
+
+    private let removals = Monitor<[Removal]>([])
+
+    func add(_ removal: Removal) {
+        removals.withLock { removals in if removals.count < Self.limit { removals.append(removal) } }
+    }
+
+    /// Returns all removals, and forgets them.
+    func removeAll() -> [Removal] {
+        removals.withLock { removals in
+            defer { removals = [] }
+            return removals
+        }
     }
 }
 

@@ -85,8 +85,8 @@ extension UploadStore {
         } catch {
             // The row may exist, because a commit that failed may have been made.
             if isRecorded {
-                _ = try? catalog.commit(
-                    .delete([context.removal(of: row, epoch: row.epoch, as: isReported ? .canceled : nil)]))
+                context.removeUnreported(
+                    FailedRemovals.Removal(row: row, epoch: row.epoch, kind: isReported ? .canceled : nil))
             }
             // The caller removes the name from `newBlobs` when the upload is not counted any more.
             _ = try? area.remove(row.blob)

@@ -53,11 +53,28 @@ extension UploadStore {
             if isComplete || SystemClock.monotonicNanoseconds() >= inspection.nextSettlingTime {
                 settleInterrupted(&inspection, &report)
             }
+            removeUnreported(&report)
             limitExpiry(&report)
             sweepExpired(&report)
             inspectStore(&inspection, &report)
             return report
         }
+    }
+
+    /// Removes rows that were created although their creation was reported as failed.
+    private func removeUnreported(_ report: inout SweepReport) {
+        var failure: StoreError?
+        for removal in context.failedRemovals.removeAll() {
+            do throws(StoreError) {
+                if failure == nil || failure == .heldElsewhere {
+                    try context.removeRow(removal)
+                    context.discard(removal.row.blob)
+                    continue
+                }
+            } catch { failure = error }
+            context.failedRemovals.add(removal)
+        }
+        if let failure, !failure.meansChanged { report.failures.append(failure) }
     }
 
     /// Completes uploads whose publication or processing was interrupted after it was recorded, and which no request
