@@ -30,9 +30,8 @@ extension ClusterNode {
             // If the database is unavailable, the work is repeated later. This call also settles batches with an
             // unknown outcome: such a batch must not have an effect long after its caller has got an error.
             _ = try? settledSession()
-            if let number = session.withLock({ $0.number }) {
-                _ = try? database.run(DatabaseStatement(ClusterSQL.addUsageChanges, [.integer(number)]))
-            }
+            // Other work waits at most as long as the pause between two runs.
+            addUsageChanges(until: next)
             if now >= nextRemoval {
                 nextRemoval = now + Self.removalPause
                 _ = try? control.run(DatabaseStatement(ClusterSQL.endLateTransactions))
@@ -42,10 +41,24 @@ extension ClusterNode {
         }
     }
 
+    /// Adds the changes of the usage that wait to its totals, if this node is the one that does this.
+    /// - Parameter deadline: monotonic nanoseconds. No addition begins later, except the first one.
+    func addUsageChanges(until deadline: Int64) {
+        while let number = session.withLock({ $0.number }),
+            let rows = try? database.run(DatabaseStatement(ClusterSQL.addUsageChanges, [.integer(number)])),
+            // Without a row another node does this.
+            rows.count > 0, let added = rows.integer(0, 0), added > 0, SystemClock.monotonicNanoseconds() < deadline,
+            !work.withLock({ $0.isClosing })
+        {}
+    }
+
     /// Calls the observer of events if other nodes have recorded events, or if this node begins to deliver events.
     private func observeEvents() {
+        // A node that begins to deliver events is notified of all of them.
+        let seen = delivery.withLock { $0.isActive ? $0.last : 0 }
         guard let body = observers.withLock({ $0.events }), let number = session.withLock({ $0.number }),
-            let rows = try? database.run(DatabaseStatement(ClusterSQL.selectLastEvent, [.integer(number)])),
+            let rows = try? database.run(
+                DatabaseStatement(ClusterSQL.selectLastEvent, [.integer(number), .integer(seen)])),
             let delivers = rows.boolean(0, 0)
         else { return }
         let last = rows.integer(0, 1) ?? 0

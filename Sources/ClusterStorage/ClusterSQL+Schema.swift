@@ -438,8 +438,8 @@ extension ClusterSQL {
             RETURN 0;
         END $$;
 
-        -- Adds changes to the rows in `usage` if there are at least `minimum`.
-        CREATE FUNCTION onward.add_usage_changes(minimum integer) RETURNS void LANGUAGE plpgsql
+        -- Adds at most 5000 changes to the rows in `usage` if there are at least `minimum`. Returns their number.
+        CREATE FUNCTION onward.add_usage_changes(minimum integer) RETURNS bigint LANGUAGE plpgsql
         SET enable_seqscan = off AS $$
         DECLARE
             first_ bigint := (SELECT first FROM onward.usage_position);
@@ -448,22 +448,26 @@ extension ClusterSQL {
             waiting integer := (
                 SELECT count(*) FROM (
                     SELECT FROM onward.usage_change WHERE xid >= first_ ORDER BY xid LIMIT minimum) AS c);
+            added bigint;
         BEGIN
-            IF waiting < minimum THEN RETURN; END IF;
-            IF NOT pg_try_advisory_xact_lock(hashtextextended('usage', 8)) THEN RETURN; END IF;
+            IF waiting < minimum THEN RETURN 0; END IF;
+            IF NOT pg_try_advisory_xact_lock(hashtextextended('usage', 8)) THEN RETURN 0; END IF;
             WITH old AS (
                 DELETE FROM onward.usage_change
                 WHERE ctid = ANY (ARRAY(
                     SELECT ctid FROM onward.usage_change WHERE xid >= first_ ORDER BY xid LIMIT 5000))
                 RETURNING principal, uploads, reserved, published
+            ), totals AS (
+                INSERT INTO onward.usage AS u (principal, uploads, reserved, published)
+                    SELECT principal, sum(uploads), sum(reserved), sum(published) FROM old GROUP BY principal
+                    ORDER BY principal
+                    ON CONFLICT (principal) DO UPDATE SET uploads = u.uploads + excluded.uploads,
+                        reserved = u.reserved + excluded.reserved, published = u.published + excluded.published
             )
-            INSERT INTO onward.usage AS u (principal, uploads, reserved, published)
-                SELECT principal, sum(uploads), sum(reserved), sum(published) FROM old GROUP BY principal
-                ORDER BY principal
-                ON CONFLICT (principal) DO UPDATE SET uploads = u.uploads + excluded.uploads,
-                    reserved = u.reserved + excluded.reserved, published = u.published + excluded.published;
+            SELECT count(*) INTO added FROM old;
             UPDATE onward.usage_position SET first = least(
                 running, (SELECT min(xid) FROM onward.usage_change WHERE xid >= first_));
+            RETURN added;
         END $$;
 
         """

@@ -42,7 +42,7 @@ enum ClusterSQL {
             SELECT FROM onward.node n WHERE n.session = a.session AND n.alive_until > clock_timestamp())
         """
     /// Adds changes of the usage to its totals if at least 500 wait. Only the session that delivers events does this, so
-    /// that the nodes do not wait for each other.
+    /// that the nodes do not wait for each other. The result is the number of changes, at most 5000.
     static let addUsageChanges = "SELECT onward.add_usage_changes(500) WHERE onward.delivers($1)"
     static let renumber = "SELECT onward.renumber()"
     static let settleBatches = "SELECT onward.settle_batches($1)"
@@ -216,9 +216,11 @@ enum ClusterSQL {
     static let selectEvent = """
         SELECT EXISTS (SELECT FROM onward.event WHERE number = $2 AND state <> 1) AND onward.delivers($1)
         """
-    /// Whether the session delivers events, and the number of the last readable event; null if there is none.
+    /// Whether the session delivers events, and the number of the last readable event after $2; null if there is none. The
+    /// search reads no rows before $2: while a dump can see deleted rows, they stay in the index.
     static let selectLastEvent = """
-        SELECT onward.delivers($1), (SELECT max(number) FROM onward.event WHERE number < onward.end_of_events())
+        SELECT onward.delivers($1), CASE WHEN onward.delivers($1) THEN (
+            SELECT max(number) FROM onward.event WHERE number > $2 AND number < onward.end_of_events()) END
         """
     static let countEvents = """
         SELECT count(*) FILTER (WHERE state <> 1), count(*) FILTER (WHERE state = 1),

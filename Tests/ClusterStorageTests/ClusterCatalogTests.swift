@@ -240,9 +240,51 @@ struct ClusterCatalogTests {
         try fixture.run("SELECT onward.add_usage_changes(1)::text")
         #expect(
             try fixture.run("SELECT reserved::bigint FROM onward.current_usage('alice')").integer(0, 0) == 26_000)
+        // Delivered events are not read again either.
+        try fixture.run(
+            """
+            INSERT INTO onward.event (number, "time", content, state) SELECT n, 0, '', 0 FROM generate_series(1, 20000) AS n
+            """)
+        try fixture.run("DELETE FROM onward.event")
+        let session = try fixture.run(
+            """
+            INSERT INTO onward.node (name, alive_until) VALUES ('a', clock_timestamp() + interval '25 seconds')
+            RETURNING session
+            """
+        ).integer(0, 0)
+        let search = ClusterSQL.selectLastEvent.replacing("$1", with: "\(session ?? 0)").replacing("$2", with: "20000")
+        let events = try buffers(search, fixture)
+        #expect(events < 30, "\(events)")
         // Only a version of each row of the sums remains for each addition.
         #expect(reads.suffix(10).min() ?? 0 < 30, "\(reads)")
         #expect(searches.suffix(10).min() ?? 0 < 30, "\(searches)")
+    }
+
+    @Test("one run of the regular work adds all changes of the usage that wait, however many there are")
+    func manyChanges() throws {
+        let fixture = try ClusterFixture()
+        try fixture.database.updateClusterSchema()
+        let session = try fixture.run(
+            "INSERT INTO onward.node (name, alive_until) VALUES ('a', '-infinity') RETURNING session"
+        ).integer(0, 0)
+        let node = ClusterNode(database: fixture.database, session: try #require(session))
+        try fixture.run(
+            """
+            INSERT INTO onward.usage_change (principal, uploads, reserved, published)
+            SELECT 'alice', 0, 1, 0 FROM generate_series(1, 12000)
+            """)
+        // A session that does not deliver events adds nothing.
+        ClusterNode(database: fixture.database, session: -1).addUsageChanges(until: .max)
+        #expect(try fixture.run("SELECT count(*) FROM onward.usage_change").integer(0, 0) == 12_000)
+        let remaining = try pollUntil(within: .seconds(120)) { () -> Int64? in
+            try fixture.run("UPDATE onward.node SET alive_until = clock_timestamp() + interval '29 seconds'")
+            node.addUsageChanges(until: .max)
+            let count = try fixture.run("SELECT count(*) FROM onward.usage_change").integer(0, 0)
+            // On a machine that stalls, the session can have ended before.
+            return count == 12_000 ? nil : count
+        }
+        #expect(remaining == 0)
+        #expect(try fixture.run("SELECT reserved FROM onward.usage").integer(0, 0) == 12_000)
     }
 
     // MARK: Files
