@@ -318,9 +318,10 @@ extension ClusterSQL {
     static let kindOfPath = "SELECT onward.kind_of_path($1, $2)"
     static let makeDirectories = "SELECT onward.make_directories($1, $2)"
     static let removeName = "SELECT onward.remove_name($1, $2, $3, $4, $5)"
-    /// The file, and its first pieces: one row for each, $3 at most.
+    /// The file, and its first pieces: one row for each, $3 at most. The first row has the fields of the file.
     static let openFile = """
-        SELECT n.is_directory, n.blob, n.size, n.modified, n.tag, p.start, p.size, p.object, p.data
+        SELECT n.is_directory, n.blob, n.size, n.modified, n.tag, CASE WHEN coalesce(p.start, 0) = 0 THEN n.fields END,
+            p.start, p.size, p.object, p.data
         FROM onward.name n LEFT JOIN onward.piece p ON p.blob = n.blob
         WHERE n.parent = $1 AND n.name = $2 ORDER BY p.start LIMIT $3
         """

@@ -17,7 +17,8 @@ extension ObjectBlobArea {
         guard let blob = file.text(0, 1), let size = file.integer(0, 2), let modified = file.integer(0, 3),
             let tag = file.text(0, 4).flatMap({ EntityTag(opaque: $0) })
         else { throw .io(.inputOutput, during: "read the row of \(name)") }
-        let pieces = [Piece](file, firstColumn: 5)
+        let fields = file.bytes(0, 5).flatMap { try? Fields(savedBytes: $0) } ?? [:]
+        let pieces = [Piece](file, firstColumn: 6)
         guard pieces.end == size || pieces.end < size && pieces.count == storage.limits.maxListed else {
             throw .io(.inputOutput, during: "read the pieces of \(name)")
         }
@@ -25,7 +26,8 @@ extension ObjectBlobArea {
         let attributes = PublishedFile.Attributes(
             size: size, modifiedSeconds: modified / 1_000_000_000, modifiedNanoseconds: modified % 1_000_000_000,
             entityTag: tag)
-        return PublishedBlob(identity: blob, file: PublishedFile(attributes: attributes, content: content))
+        return PublishedBlob(
+            identity: blob, file: PublishedFile(attributes: attributes, fields: fields, content: content))
     }
 
     package func isPublished(_ name: PublishedName) throws(StoreError) -> Bool {

@@ -69,6 +69,21 @@ struct ClusterCostTests {
         }
     }
 
+    @Test("opening a file needs one transaction")
+    func opening() throws {
+        let cost = try Servers(1).cost(of: 1) { store, index in
+            if index < 0 {
+                let lease = try store.create(NewUpload(principal: "alice", method: .put, target: "/files/f"))
+                try content(4096).withUnsafeBytes { try lease.append($0) }
+                try publish(lease, 0)
+            } else {
+                let file = try store.publishedFile(#require(PublishedName(path: "f0")))
+                #expect(file.attributes.size == 4096)
+            }
+        }
+        #expect(cost == Cost(transactions: 1, objects: 0))
+    }
+
     @Test("a large upload needs one transaction and one object for each 8 MiB, with any number of servers")
     func large() throws {
         let part = content(1 << 20)

@@ -65,6 +65,22 @@ struct PublishedFilesTests {
         #expect(node.ledger.change(of: "1") == nil)
     }
 
+    @Test("the fields of a file are those of the row that was opened", arguments: [0, 50_000])
+    func fields(_ count: Int) throws {
+        let blob = try node.area.create("1")
+        defer { withExtendedLifetime(blob) {} }
+        try blob.append(content(count))
+        try blob.synchronize(including: .attributes)
+        let attributes = try blob.attributes()
+        let record = FileRecord(
+            name: "f", principal: "alice", size: attributes.size, fields: ["Content-Type": "text/x"])
+        try node.catalog.commit(
+            .naming(.recordFile(record, ending: nil), .file(name("f"), attributes, blob: "1", replaced: nil)))
+        let file = try fixture.node(Self.small).area.openPublished(name("f")).file
+        #expect(file.fields["Content-Type"] == "text/x")
+        #expect(try file.readAll() == content(count))
+    }
+
     @Test("a file with more pieces than a list contains can be read from any byte on")
     func listsOfPieces() throws {
         try publish(content(50_000), as: "f", blob: "1")

@@ -251,7 +251,9 @@ final class NodeArea: BlobArea {
     func probe() throws(Errno) { try base.probe() }
     func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob {
         try shared.beginReading()
-        return try base.openPublished(name)
+        let found = try base.openPublished(name)
+        let fields = try shared.catalog.file(name.path)?.fields ?? [:]
+        return PublishedBlob(identity: found.identity, file: found.file.described(by: fields))
     }
     func isPublished(_ name: PublishedName) throws(StoreError) -> Bool { try base.isPublished(name) }
     func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError) {

@@ -7,6 +7,8 @@ extension UploadStore {
     /// and `parentIsFile` if a part of the path before the last segment is a file.
     public func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
         let found = try area.openPublished(name)
+        // The row of the name contains the fields. If another server replaces the file, a second read would return others.
+        if context.publishingArea == nil { return found.file }
         let record = try context.fileRecords.record(of: found, named: name.path) { (path) throws(StoreError) in
             try catalog.file(path)
         }
