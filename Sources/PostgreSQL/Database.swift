@@ -171,14 +171,51 @@ package final class Database: Sendable {
             case .connection(let connection):
                 if connection.isReady { return connection }
                 finish(nil)
-            case .new:
-                do throws(DatabaseError) {
-                    return try DatabaseConnection(uri, until: deadline)
-                } catch {
-                    finish(nil)
-                    throw error
-                }
+            case .new: return try connect(until: deadline)
             }
+        }
+    }
+
+    /// A connection that a thread opens.
+    private enum Opening {
+        case running
+        case ended(Result<DatabaseConnection, DatabaseError>)
+        /// The caller has not waited for the end.
+        case abandoned
+    }
+
+    /// Opens a connection on a thread of its own, because libpq may need longer than until the deadline. Then the connection
+    /// becomes idle when it is open, so that a later call finds it.
+    private func connect(until deadline: Int64) throws(DatabaseError) -> DatabaseConnection {
+        let opening = Monitor(Opening.running)
+        do throws(Errno) {
+            _ = try WorkerThread(name: "database-connect") { [self] in
+                let result = Result { () throws(DatabaseError) in try DatabaseConnection(uri, until: deadline) }
+                let isAbandoned = opening.withLock { opening in
+                    if case .abandoned = opening { return true }
+                    opening = .ended(result)
+                    return false
+                }
+                if isAbandoned { finish(try? result.get()) } else { opening.notifyAll() }
+            }
+        } catch {
+            finish(nil)
+            throw .unavailable("\(error)", mayHaveCommitted: false)
+        }
+        let result = opening.wait(until: deadline) { opening in
+            if case .ended(let result) = opening { result } else { nil }
+        }
+        let last =
+            result
+            ?? opening.withLock { opening in
+                if case .ended(let result) = opening { return result }
+                opening = .abandoned
+                return nil
+            }
+        guard let last else { throw .unavailable("the server cannot be reached in time", mayHaveCommitted: false) }
+        do throws(DatabaseError) { return try last.get() } catch {
+            finish(nil)
+            throw error
         }
     }
 

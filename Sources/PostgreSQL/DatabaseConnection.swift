@@ -3,16 +3,21 @@ import Glibc
 import SystemCalls
 
 /// One connection to a server (postgresql.org/docs/current/libpq.html). Only one thread may use it at a time. Each method
-/// returns before its deadline, in monotonic nanoseconds.
+/// returns before its deadline, in monotonic nanoseconds. Only the initializer can need more time.
 final class DatabaseConnection {
     private let handle: OpaquePointer
     /// Whether the server has become a standby server, to which libpq would not have connected.
     var isReadOnly = false
     private let notices = Notices()
 
-    /// Connects. Each address of the server gets half of the time until the deadline, but at least two seconds.
+    /// The time in nanoseconds for the first statement of a connection that was made after the deadline.
+    private static let preparationTime: Int64 = 2_000_000_000
+
+    /// Connects. The time until the deadline is divided by the number of hosts, but each of their addresses has at least
+    /// two seconds, and the system may need longer to find the addresses. So this can return after the deadline.
     init(_ uri: DatabaseURI, until deadline: Int64) throws(DatabaseError) {
-        let seconds = max(2, (deadline - SystemClock.monotonicNanoseconds()) / 2_000_000_000)
+        let addresses = max(2, Int64(uri.hostCount))
+        let seconds = max(2, (deadline - SystemClock.monotonicNanoseconds()) / (1_000_000_000 * addresses))
         // If one name occurs more than once, libpq uses the last value.
         let parameters =
             [
@@ -30,7 +35,7 @@ final class DatabaseConnection {
         guard PQstatus(handle) == CONNECTION_OK, PQsetnonblocking(handle, 1) == 0 else { throw lost() }
         // Otherwise libpq prints notices of the server.
         _ = PQsetNoticeReceiver(handle, receiveNotice, Unmanaged.passUnretained(notices).toOpaque())
-        try prepare(until: deadline)
+        try prepare(until: max(deadline, SystemClock.monotonicNanoseconds() + Self.preparationTime))
     }
 
     deinit { PQfinish(handle) }

@@ -30,6 +30,12 @@ package struct DatabaseURI: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
+    /// The number of hosts in the URI, at least 1. Each can have several addresses.
+    var hostCount: Int {
+        let lists = parameters.filter { $0.name == "host" || $0.name == "hostaddr" }
+        return lists.map { $0.value.split(separator: ",", omittingEmptySubsequences: false).count }.max() ?? 1
+    }
+
     /// The hosts, ports and name of the database. Other parameters are omitted.
     package var description: String {
         func value(_ name: String) -> String? { parameters.first { $0.name == name }?.value }

@@ -118,6 +118,28 @@ struct OutageTests {
         }
     }
 
+    @Test("A call ends within the timeout although many hosts do not respond, and the host that responds is found")
+    func silentHosts() async throws {
+        let database = try await TestDatabase.start()
+        try await onThread {
+            let silent = try (0..<8).map { _ in try FaultProxy(to: database.cluster.port) }
+            for proxy in silent { proxy.set(.stalled([.toServer])) }
+            let ports = silent.map(\.port) + [database.cluster.port]
+            let hosts = ports.map { "127.0.0.1:\($0)" }.joined(separator: ",")
+            let pool = try Database(
+                DatabaseURI(parsing: "postgresql://postgres@\(hosts)/postgres"), connections: 1,
+                statementTimeout: .seconds(3))
+            defer { pool.close() }
+            let start = SystemClock.monotonicNanoseconds()
+            let query = DatabaseStatement("SELECT 1")
+            let error = failure { () throws(DatabaseError) in try pool.run(query) }
+            #expect(error?.mayHaveCommitted == false, "\(String(describing: error))")
+            // libpq waits at least two seconds for each host.
+            #expect(SystemClock.monotonicNanoseconds() - start < 12_000_000_000)
+            #expect(pollUntil(within: .seconds(120)) { (try? pool.run(query)) == nil ? nil : true } == true)
+        }
+    }
+
     @Test("If only the response to the commit is lost, the result is unknown")
     func lostResponse() async throws {
         let database = try await TestDatabase.start(timeout: .seconds(3))
