@@ -4,7 +4,15 @@ import SystemCalls
 import UploadStorage
 
 extension ObjectBlobArea {
+    /// The maximum number of bytes in a path. An entry of the index of names has at most 2704 bytes, with its headers.
+    private static let maxPathLength = 2600
+
+    package func requirePossible(_ name: PublishedName) throws(StoreError) {
+        if name.path.utf8.count > Self.maxPathLength { throw .pathTooLong(limit: Self.maxPathLength) }
+    }
+
     package func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob {
+        try requirePossible(name)
         let rows = try read(
             "open a published file",
             [

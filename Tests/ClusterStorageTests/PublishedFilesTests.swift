@@ -151,6 +151,28 @@ struct PublishedFilesTests {
         #expect(try fixture.count("onward.garbage") == 6)
     }
 
+    @Test("a path that is too long for an index of the database is refused before its bytes arrive")
+    func longPath() throws {
+        var generator = SeededGenerator(seed: 1)
+        let segments = (0..<12).map { _ in
+            String((0..<240).map { _ in Character(UnicodeScalar(UInt8.random(in: 33...126, using: &generator))) })
+                .replacing("/", with: "_")
+        }
+        // The longest accepted path can be stored, whatever it contains.
+        let longest = try name(String(segments.joined(separator: "/").prefix(2600)))
+        #expect(throws: StoreError.notFound) { try node.area.openPublished(longest) }
+        let blob = try node.area.create("1")
+        try blob.append([1])
+        try node.area.makeDirectories(for: longest, durably: true)
+        try node.publish("1", as: longest)
+        #expect(try node.area.openPublished(longest).file.readAll() == [1])
+        let long = try name(longest.path + "x")
+        do throws(StoreError) {
+            _ = try node.area.openPublished(long)
+            Issue.record("there is such a file")
+        } catch { #expect(error.code == "path-too-long" && !error.concernsOperator) }
+    }
+
     @Test("a node stores no object in the storage of another database")
     func foreignStorage() throws {
         try fixture.objects.put(PieceCollector.identityKey, Array("another database".utf8))

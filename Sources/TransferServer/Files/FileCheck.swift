@@ -63,5 +63,10 @@ extension TargetUnavailable {
 
 extension StoreError {
     /// Whether no file can have the name, because of other files and directories.
-    var concernsName: Bool { [.targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName].contains(self) }
+    var concernsName: Bool {
+        switch self {
+        case .targetIsDirectory, .targetIsSpecial, .parentIsFile, .pathTooLong, .noFreeName: true
+        default: false
+        }
+    }
 }

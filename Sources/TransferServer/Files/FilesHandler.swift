@@ -76,8 +76,14 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
         if rejectsFormData || proposal.target.isCollection, Self.isForm(proposal.fields) {
             return .refuse(Response(ProblemDetails.form))
         }
-        if proposal.target.isCollection { return .accept }
         do {
+            if proposal.target.isCollection {
+                let names = FreeNames(
+                    directory: proposal.target.segments, disposition: proposal.fields["Content-Disposition"],
+                    metadata: UploadMetadata(proposal.fields))
+                try store.requirePossible(Self.valid(names.name(0)))
+                return .accept
+            }
             let name = try Self.valid(PublishedName(segments: proposal.target.segments))
             let current = try attributes(of: name)
             if let refusal = Self.refusal(

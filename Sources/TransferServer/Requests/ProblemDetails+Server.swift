@@ -76,6 +76,7 @@ extension ProblemDetails {
             case .targetIsSpecial: (409, "The name is in use, but not by a file or directory. Choose another name.")
             case .parentIsFile: (409, "A directory in the path cannot be used, because its name belongs to a file.")
             case .preconditionFailed: (412, "The conditions of the request do not match the current file.")
+            case .pathTooLong(let limit): (414, "The path is invalid: it has more than \(limit) bytes.")
             case .noFreeName: (409, "No free name was found for the file.")
             case .processing: (503, "The server still processes the upload. Repeat the request later.")
             case .unavailable: (503, "The storage of the server cannot be reached now. Acknowledged bytes are kept.")

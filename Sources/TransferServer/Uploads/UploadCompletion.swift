@@ -142,7 +142,9 @@ extension StoreError {
     /// Whether the client can act on the failure to publish a part of its upload.
     fileprivate var describesPart: Bool {
         switch self {
-        case .targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName, .quotaExceeded, .insufficientSpace: true
+        case .targetIsDirectory, .targetIsSpecial, .parentIsFile, .pathTooLong, .noFreeName, .quotaExceeded,
+            .insufficientSpace:
+            true
         default: false
         }
     }

@@ -23,7 +23,9 @@ package protocol BlobArea: Sendable {
     /// Writes a test file, makes it durable and removes it.
     func probe() throws(Errno)
 
-    /// Opens a published file. Throws `notFound`, `targetIsDirectory` or `parentIsFile`; `targetIsSpecial` if the name
+    /// Throws `pathTooLong` if no file can have this name, whatever files exist.
+    func requirePossible(_ name: PublishedName) throws(StoreError)
+    /// Opens a published file. Throws the errors of ``requirePossible(_:)``, `notFound`, `targetIsDirectory` or `parentIsFile`; `targetIsSpecial` if the name
     /// belongs to anything else that is not a regular file.
     func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob
     /// Returns whether a file has this name. Opens only the directory, not the file.
@@ -38,6 +40,10 @@ package protocol BlobArea: Sendable {
     func removePublished(_ name: PublishedName, tagged tag: String) throws(StoreError)
     /// Releases the area for other processes.
     func close()
+}
+
+extension BlobArea {
+    package func requirePossible(_ name: PublishedName) throws(StoreError) {}
 }
 
 /// The opened bytes of one upload. Safe to use from any thread.

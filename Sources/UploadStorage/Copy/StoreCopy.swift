@@ -330,7 +330,8 @@ extension StoreError {
     /// Whether other files and uploads can be copied nevertheless.
     fileprivate var concernsOneFile: Bool {
         switch self {
-        case .invalidState, .notFound, .stateLost, .targetIsDirectory, .targetIsSpecial, .parentIsFile: true
+        case .invalidState, .notFound, .stateLost, .targetIsDirectory, .targetIsSpecial, .parentIsFile, .pathTooLong:
+            true
         default: false
         }
     }

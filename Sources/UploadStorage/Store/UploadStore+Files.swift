@@ -2,6 +2,9 @@ import HTTPSemantics
 import SystemCalls
 
 extension UploadStore {
+    /// Throws `pathTooLong` if no file can have this name, because its path is too long for the catalog.
+    package func requirePossible(_ name: PublishedName) throws(StoreError) { try area.requirePossible(name) }
+
     /// Opens a published file. Throws `notFound` if there is none, and `targetIsDirectory` if the name belongs to a
     /// directory. Throws `targetIsSpecial` if the name belongs to a link or another object that is not a regular file,
     /// and `parentIsFile` if a part of the path before the last segment is a file.

@@ -42,6 +42,8 @@ public enum StoreError: Error, Sendable, Hashable {
     case targetIsSpecial
     /// A part of the path before the last name is a file.
     case parentIsFile
+    /// The path of the file has more bytes than the catalog allows.
+    case pathTooLong(limit: Int)
     /// The name of the file is in use, and so are all names that the store derives from it.
     case noFreeName
     /// Another server uses the data directory.
@@ -81,6 +83,7 @@ public enum StoreError: Error, Sendable, Hashable {
         case .targetIsDirectory: "target-is-directory"
         case .targetIsSpecial: "target-is-no-file"
         case .parentIsFile: "parent-is-file"
+        case .pathTooLong: "path-too-long"
         case .noFreeName: "no-free-name"
         case .inUse: "data-directory-in-use"
         case .cannotStartThread: "cannot-start-thread"
@@ -115,6 +118,7 @@ extension StoreError: CustomStringConvertible {
         case .targetIsDirectory: "the name of the file belongs to a directory"
         case .targetIsSpecial: "the name belongs to something that is neither a file nor a directory"
         case .parentIsFile: "a part of the path before the last name is a file"
+        case .pathTooLong(let limit): "the path of the file has more than \(limit) bytes"
         case .noFreeName: "the name of the file is in use, and so are all names that are derived from it"
         case .inUse: "another server uses the data directory"
         case .cannotStartThread(let error): "cannot start a thread for the store: \(error)"
@@ -140,8 +144,8 @@ extension StoreError: CustomStringConvertible {
             .unusableRoot, .unusableHandover, .invalidState:
             true
         case .notFound, .superseded, .gone, .completed, .lengthExceeded, .processing, .tooManyUploads, .quotaExceeded,
-            .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile, .noFreeName, .inUse,
-            .heldElsewhere:
+            .preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile, .pathTooLong, .noFreeName,
+            .inUse, .heldElsewhere:
             false
         }
     }

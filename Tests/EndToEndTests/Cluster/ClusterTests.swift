@@ -228,6 +228,14 @@ struct ClusterTests {
             #expect(!text.contains("\"b\""))
             #expect(try second.exchange(Request("PUT", "/files/dir/a/below", [], .bytes([1]))).status == 409)
             #expect(try second.exchange(Request("PUT", "/files/dir", [], .bytes([1]))).status == 409)
+            // A path that is too long for the database is refused before the content arrives.
+            let long = "/files/" + (0..<12).map { "\($0)" + String(repeating: "x", count: 239) }.joined(separator: "/")
+            for (method, target) in [("PUT", long), ("POST", long + "/")] {
+                let connection = try first.connect()
+                try connection.send(Request(method, target, [], .declared(100_000_000)))
+                let refused = try connection.readResponse()
+                #expect(refused.status == 414 && refused.problem?.code == "path-too-long", "\(refused)")
+            }
         }
     }
 
