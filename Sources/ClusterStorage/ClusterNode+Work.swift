@@ -103,7 +103,10 @@ extension ClusterNode {
             Self.notification("probe \(probe)", to: number),
         ]
         guard (try? database.transaction(statements)) != nil else { return }
-        if let note = notifications.withLock({ $0.sent(probe) }) { report(note) }
+        let (note, mustReconnect) = notifications.withLock { ($0.sent(probe), $0.mustReconnect) }
+        if let note { report(note) }
+        // A proxy before the database may have dropped the connection without an end.
+        if mustReconnect { listener.withLock { $0 }?.reconnect() }
     }
 
     func receive(probe: Int) { if let note = notifications.withLock({ $0.received(probe) }) { report(note) } }
@@ -128,6 +131,9 @@ struct NotificationProbe {
 
     /// Whether notifications arrive; false before the first one.
     var isArriving: Bool { lastReceived > 0 && lastSent - lastReceived < Self.limit }
+
+    /// Whether the connection has to be made again: after each ten probes that have not arrived.
+    var mustReconnect: Bool { lastSent > lastReceived && (lastSent - lastReceived).isMultiple(of: Self.limit) }
 
     /// The database has committed a probe.
     /// - Returns: the line for the log if notifications are missing.

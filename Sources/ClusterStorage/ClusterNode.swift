@@ -27,7 +27,7 @@ package final class ClusterNode: Sendable {
     let delivery = Monitor(Delivery())
     let notifications = Monitor(NotificationProbe())
     let report: @Sendable (ClusterObservation.Note) -> Void
-    private let listener = Monitor<DatabaseListener?>(nil)
+    let listener = Monitor<DatabaseListener?>(nil)
     let settlements = Monitor(Settlements())
     private let threads = Monitor<[WorkerThread]>([])
     /// The time of the database minus the time since the start of this system, in nanoseconds; nil before the database was

@@ -4,36 +4,54 @@ import SystemCalls
 /// connection is lost, it connects again.
 package final class DatabaseListener: Sendable {
     private let thread: WorkerThread
-    /// Wakes the thread when it is closed.
+    /// Wakes the thread when it is closed, or has to connect again.
     private let signal: ConnectedSocket
-    private let isClosed: Monitor<Bool>
+    private let state: Monitor<State>
+
+    private struct State {
+        var isClosed = false
+        var mustReconnect = false
+    }
 
     init(
         connect: @escaping @Sendable () throws(DatabaseError) -> DatabaseConnection,
         onConnect: @escaping @Sendable () -> Void, body: @escaping @Sendable (String) -> Void
     ) throws(Errno) {
         let (signal, descriptor) = try ConnectedSocket.pair()
-        let end = FileDescriptor(owning: descriptor)
-        let isClosed = Monitor(false)
+        let end = ConnectedSocket(owning: FileDescriptor(owning: descriptor))
+        let state = Monitor(State())
         self.signal = signal
-        self.isClosed = isClosed
+        self.state = state
         thread = try WorkerThread(name: "database-events") {
             var pause: Int64 = 50_000_000
-            while !isClosed.withLock({ $0 }) {
+            while !state.withLock({ $0.isClosed }) {
                 do throws(DatabaseError) {
                     let connection = try connect()
                     pause = 50_000_000
                     onConnect()
-                    while !isClosed.withLock({ $0 }) {
+                    while !state.withLock({ $0.isClosed }) {
                         for payload in try connection.notifications(orInputOf: end.rawValue) { body(payload) }
+                        if Self.removeRequest(state, end) { break }
                     }
                 } catch {
                     // The next attempt follows.
                     let next = SystemClock.monotonicNanoseconds() + Int64.random(in: pause / 2...pause)
                     pause = min(2 * pause, 2_000_000_000)
-                    _ = isClosed.wait(until: next) { $0 ? () : nil }
+                    _ = state.wait(until: next) { $0.isClosed ? () : nil }
                 }
             }
+        }
+    }
+
+    /// Returns whether ``reconnect()`` was called.
+    private static func removeRequest(_ state: Monitor<State>, _ end: ConnectedSocket) -> Bool {
+        state.withLock { state in
+            guard state.mustReconnect, !state.isClosed else { return false }
+            state.mustReconnect = false
+            // The byte has arrived.
+            var byte: UInt8 = 0
+            _ = try? withUnsafeMutableBytes(of: &byte) { try end.receive(into: $0, until: 0) }
+            return true
         }
     }
 
@@ -45,9 +63,18 @@ package final class DatabaseListener: Sendable {
         thread.join()
     }
 
+    /// Ends the connection, which may have been lost without an end, and connects again.
+    package func reconnect() {
+        state.withLock { state in
+            if state.mustReconnect || state.isClosed { return }
+            state.mustReconnect = true
+            _ = try? signal.send([0], until: 0)
+        }
+    }
+
     private func stop() {
-        isClosed.withLock { $0 = true }
-        isClosed.notifyAll()
+        state.withLock { $0.isClosed = true }
+        state.notifyAll()
         signal.endOutput()
     }
 }

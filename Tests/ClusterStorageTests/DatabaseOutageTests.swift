@@ -70,6 +70,36 @@ struct DatabaseOutageTests {
         #expect((0..<living.count).map { living.integer($0, 0) } == [number])
     }
 
+    @Test(
+        "a connection on which notifications stop to arrive, although it seems to be open, is replaced",
+        .enabled(if: PostgreSQLCluster.isRequired, "takes long: make test-scale runs it"))
+    func silentListener() throws {
+        let fixture = try ClusterFixture(ownsServer: true)
+        try fixture.database.updateClusterSchema()
+        let connections = Counter()
+        // The first connection is that of the session, the second that of the notifications. Its beginning needs less
+        // than a thousand bytes.
+        let proxy = try FaultProxy(to: fixture.cluster.port) {
+            connections.next() == 2 ? FaultProxy.Fault(kind: .stall, direction: .toClient, after: 700) : nil
+        }
+        let control = Database(
+            try DatabaseURI(parsing: "postgresql://postgres@127.0.0.1:\(proxy.port)/postgres"), connections: 1,
+            statementTimeout: .seconds(4))
+        let notes = Monitor<[ClusterObservation.Note]>([])
+        let node = try ClusterNode(database: fixture.connect(), control: control, name: "a") { note in
+            notes.withLock { $0.append(note) }
+        }
+        defer { node.close() }
+        func awaitProblem(_ isProblem: Bool, within limit: Duration) -> Bool {
+            pollUntil(within: limit) { notes.withLock { $0.last?.isProblem } == isProblem ? true : nil } ?? false
+        }
+        #expect(awaitProblem(true, within: .seconds(120)))
+        // The proxy resets the silent connection a minute after it has passed on the last byte.
+        #expect(awaitProblem(false, within: .seconds(40)))
+        #expect(node.receivesNotifications && proxy.cuts == 1)
+        #expect(node.counts.withLock { $0.session.lost } == 0)
+    }
+
     @Test("while commits wait for a standby server, a server still gets the request for an upload, and releases it")
     func waitingCommits() throws {
         // On a machine that stalls, the session can end first.
