@@ -68,8 +68,9 @@ extension ObjectBlobArea {
         } catch { throw error.fileError(during: "remove a published file") }
         switch outcome {
         case "removed": return
-        // The first attempt, or another request meanwhile, has removed or replaced the file that the caller named.
-        case "missing" where isRepeated, "occupied" where isRepeated: return
+        // The first attempt, or another request meanwhile, has removed the file that the caller named. If another file has
+        // the name now, it is unknown which of them has.
+        case "missing" where isRepeated: return
         case "occupied": throw .preconditionFailed
         case "directory": throw .targetIsDirectory
         case "file": throw .parentIsFile

@@ -171,4 +171,29 @@ struct UnknownOutcomeTests {
         #expect(try again.publish(publication()).status == (isMade ? 200 : 201))
         again.release()
     }
+
+    @Test("a removal whose response was lost does not succeed if another request has replaced the file meanwhile")
+    func lostRemoval() throws {
+        let lease = try PublicationTransactionTests.Kind.recorded.create(in: store)
+        #expect(try lease.publish(publication()).status == 201)
+        lease.release()
+        let other = try fixture.store(over: fixture.node("b"))
+        let network = try WorkerThread(name: "network") { [self] in
+            _ = pollUntil(within: .seconds(20)) { (try? isPublished()) == false ? true : nil }
+            proxy.set(.cut)
+            if let next = try? PublicationTransactionTests.Kind.recorded.create(in: other) {
+                _ = try? next.publish(publication())
+                next.release()
+            }
+            proxy.set(.open)
+        }
+        #expect(throws: StoreError.preconditionFailed) {
+            try store.remove(#require(name)) { [proxy] _ in
+                proxy.set(.stalled([.toClient]))
+                return true
+            }
+        }
+        network.join()
+        #expect(try isPublished())
+    }
 }
