@@ -55,9 +55,10 @@ struct ClusterTests {
     func takeOver(_ features: Cluster.Features) throws {
         var times: [Duration] = []
         try withCluster(2, ["--idle-timeout", "1h"], features) { cluster in
-            for round in 0..<(PostgreSQLCluster.isRequired ? 100 : 3) {
+            // The 99th percentile leaves out two of 200 rounds.
+            for round in 0..<(PostgreSQLCluster.isRequired ? 200 : 3) {
                 let stuck = try cluster.nodes[0].connect()
-                try stuck.send(.creation(.v8, "PUT", "/files/\(round)", complete: true, .declared(9_000_000)))
+                try stuck.send(.creation(.v8, "PUT", "/files/\(round)", complete: true, .declared(6_000_000)))
                 let location = try #require(try stuck.requireInterim().location)
                 try stuck.send(Self.content[..<5_000_000])
                 let start = ContinuousClock.now
@@ -72,10 +73,10 @@ struct ClusterTests {
                 let last = try cluster.nodes[1].exchange(
                     .append(
                         .v8, location, at: received, complete: true,
-                        .bytes(Array(Self.content[received..<9_000_000]))))
+                        .bytes(Array(Self.content[received..<6_000_000]))))
                 #expect(last.status == 201)
                 #expect(
-                    try cluster.nodes[0].exchange(.get("/files/\(round)")).content == Array(Self.content[..<9_000_000]))
+                    try cluster.nodes[0].exchange(.get("/files/\(round)")).content == Array(Self.content[..<6_000_000]))
             }
         }
         times.sort()
@@ -86,6 +87,7 @@ struct ClusterTests {
             HEAD at another server, \(times.count) times \(features.testDescription): \
             median \(median), 99th percentile \(percentile), longest \(longest)
             """)
+        if PostgreSQLCluster.isRequired { #expect(percentile < .seconds(1)) }
     }
 
     @Test(
