@@ -3,6 +3,7 @@ from .comparison import Row, column, interleave
 from .programs import curl, timed
 
 GIB = 1 << 30
+FLOORS = {"floor": (), "complete floor": ("complete",)}
 
 
 def downloads(bench):
@@ -48,7 +49,9 @@ def downloads(bench):
             variants[f"{action} {name}"] = measured(start, actions[action], root=roots[name])
         variants[f"tls {name}"] = measured(start, by_curl(), root=roots[name], tls=tls)
     for action in ("1 KiB", "100 KiB"):
-        variants[f"{action} floor"] = measured(programs.download_floor, actions[action], root=roots["nginx"])
+        for floor, options in FLOORS.items():
+            variants[f"{action} {floor}"] = measured(
+                lambda root, options=options: programs.download_floor(root, *options), actions[action], root=roots["nginx"])
     results = interleave(bench.runs, variants)
 
     def row(work, action, key, unit, relation="", limit=None, reference="nginx"):
@@ -62,7 +65,14 @@ def downloads(bench):
     yield row("server's CPU time for a download of 1 GiB", "complete", "cpu", "s")
     yield row("downloads of 1 KiB, 64 connections", "1 KiB", "rate", "/s", ">=", 0.4)
     yield row("downloads of 100 KiB, 64 connections", "100 KiB", "rate", "/s", ">=", 0.9)
-    yield row("server's CPU time for each download of 1 KiB", "1 KiB", "server_cpu", "µs")
-    # The floor uses libmicrohttpd with a thread for each connection. The difference is the work of Onward.
-    yield row("downloads of 1 KiB, 64 connections", "1 KiB", "rate", "/s", reference="floor")
-    yield row("downloads of 100 KiB, 64 connections", "100 KiB", "rate", "/s", reference="floor")
+    for size in ("1 KiB", "100 KiB"):
+        yield row(f"server's CPU time for each download of {size}", size, "server_cpu", "µs")
+    # The floors use libmicrohttpd with a thread for each connection. The difference is the work of Onward.
+    for floor in FLOORS:
+        yield row("downloads of 1 KiB, 64 connections", "1 KiB", "rate", "/s", reference=floor)
+        yield row("downloads of 100 KiB, 64 connections", "100 KiB", "rate", "/s", reference=floor)
+        yield row("server's CPU time for each download of 100 KiB", "100 KiB", "server_cpu", "µs", reference=floor)
+        for work, key, unit in ("downloads of 100 KiB by the {}, 64 connections", "rate", "/s"), (
+                "CPU time of the {} for each download of 100 KiB", "server_cpu", "µs"):
+            yield Row("downloads", work.format(floor), column(results[f"100 KiB {floor}"], key), unit, "nginx",
+                      column(results["100 KiB nginx"], key), is_rate=key == "rate")

@@ -169,9 +169,10 @@ class Programs:
             stop(process)
 
     @contextlib.contextmanager
-    def download_floor(self, root):
-        """Runs a server that only sends the files below `root`."""
-        with self.serving("download_floor", root) as server:
+    def download_floor(self, root, *options):
+        """Runs a server that only sends the files below `root`; with the option `complete` it also does all other work that
+        is required."""
+        with self.serving("download_floor", root, *options) as server:
             yield server
 
     @contextlib.contextmanager
@@ -190,11 +191,12 @@ class Programs:
             yield server
 
     @contextlib.contextmanager
-    def small_upload_floor(self, mode):
-        """Runs a server that only publishes small files in a new directory, and adds a row for each."""
+    def small_upload_floor(self, mode, *options):
+        """Runs a server that only publishes small files in a new directory, and adds a row for each; with the option
+        `complete` it also does all other work that is required."""
         root = self.fresh("small-upload-floor")
         root.mkdir()
-        with self.serving("small_upload_floor", root, mode) as server:
+        with self.serving("small_upload_floor", root, mode, *options) as server:
             yield server
 
     @contextlib.contextmanager
