@@ -42,7 +42,7 @@ extension TransferService {
         let (folder, link): (String, String)
         switch route {
         case .home: (folder, link) = (files.path, "./files/")
-        case .target(_, let target, _) where target.prefix == files.prefix:
+        case .target(_, let target) where target.prefix == files.prefix:
             let isFilesWithoutSlash = target.path + "/" == files.path
             folder =
                 isFilesWithoutSlash

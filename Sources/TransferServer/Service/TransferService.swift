@@ -134,7 +134,7 @@ final class TransferService: RequestService {
         switch route {
         // Health checks and the module need no token. The session endpoint evaluates the token itself.
         case .health, .module, .session: return serve(request, at: route, .anonymous, target, nil)
-        case .target(_ as FilesHandler, _, _): break
+        case .target(let handler, _) where handler.servesFiles: break
         // Only files can be read with the cookie of a session.
         default: request.removeSessionCookie()
         }
@@ -251,7 +251,7 @@ final class TransferService: RequestService {
                 return .respond(ProblemDetails.notFound(hasFiles: routes.hasFiles))
             }
             return TargetEndpoint(
-                service: self, request: request, identity: identity, handler: files.handler, target: files.target,
+                service: self, request: request, identity: identity, route: files.route, target: files.target,
                 page: page
             ).serve()
         case .metrics:
@@ -259,9 +259,9 @@ final class TransferService: RequestService {
         case .server: return .respond(server(request, identity))
         case .upload(let name):
             return UploadEndpoint(service: self, request: request, identity: identity).serve(name)
-        case .target(let handler, let target, _):
+        case .target(let handler, let target):
             return TargetEndpoint(
-                service: self, request: request, identity: identity, handler: handler, target: target, page: page
+                service: self, request: request, identity: identity, route: handler, target: target, page: page
             ).serve()
         case .invalid(let refusal, let isUpload):
             // Every invalid URL of an upload gets the response for an unknown upload.

@@ -2,20 +2,15 @@ import HTTPSemantics
 
 /// The handlers of a server by the first segments of their URLs.
 struct Routes: Sendable {
-    private struct Entry {
-        let prefix: [String]
-        let handler: any TargetHandler
-        /// The `route` label of the metrics.
-        let label: String
-    }
-
-    private let entries: [Entry]
+    private let handlers: [HandlerRoute]
     /// The segments of the own prefix, which precede the server's own paths, such as `uploads`.
     private let own: [String]
     private let uploads: [String]
     /// The path of these segments in percent-encoding, without a slash at its end.
     private let ownPath: String
     private let ownPaths: OwnPaths
+    /// The routes of the server's own resources by their paths.
+    private let ownRoutes: [String: Route]
 
     /// - Parameters:
     ///   - handlers: prefixes without slashes at the ends, such as `files` or `media/incoming`.
@@ -25,17 +20,18 @@ struct Routes: Sendable {
         uploads = own + ["uploads"]
         ownPaths = OwnPaths(ownPrefix)
         ownPath = ownPaths.percentEncodedPrefix
-        entries =
+        ownRoutes = [
+            ownPath + "/healthz": .health("/healthz"), ownPath + "/readyz": .health("/readyz"),
+            ownPath + "/metrics": .metrics, ownPath + "/onward/session": .session, ownPath + "/onward/usage": .usage,
+        ]
+        self.handlers =
             handlers
-            .map { prefix, handler in
-                let segments = prefix.split(separator: "/").map(String.init)
-                return Entry(prefix: segments, handler: handler, label: "/" + segments.joined(separator: "/"))
-            }
+            .map { HandlerRoute($1, prefix: $0.split(separator: "/").map(String.init)) }
             .sorted { $0.prefix.count > $1.prefix.count }
     }
 
     /// Whether files are below `/files/` and uploads below `/uploads/`, as in `onward serve` without `--own-prefix`.
-    var hasFiles: Bool { own.isEmpty && entries.contains { $0.prefix == ["files"] } }
+    var hasFiles: Bool { own.isEmpty && handlers.contains { $0.prefix == ["files"] } }
 
     /// The path of an upload resource, the value of `Location`.
     func path(of id: UploadID) -> String { uploadsPath + id.text }
@@ -53,27 +49,21 @@ struct Routes: Sendable {
     var usagePath: PathSegments? { try? PathSegments(segments: own + ["onward", "usage"], hasTrailingSlash: true) }
 
     /// The directory of the files that the page for browsers shows; `nil` if the server has no files at this place.
-    var filesTarget: (handler: FilesHandler, target: Target)? {
+    var filesTarget: (route: HandlerRoute, target: Target)? {
         guard let path = try? PathSegments(segments: own + ["files"], hasTrailingSlash: true),
-            let entry = entry(for: path), let handler = entry.handler as? FilesHandler, entry.prefix == path.segments
+            let handler = handler(for: path), handler.servesFiles, handler.prefix == path.segments
         else { return nil }
-        return (handler, Self.target(path, below: entry, query: nil))
+        return (handler, Self.target(path, below: handler, query: nil))
     }
 
     /// Returns the route of a request target.
     func route(of target: RequestTarget) -> Route {
         if case .asterisk = target.form { return .server }
-        if target.path.hasPrefix(ownPath) {
-            switch target.path.dropFirst(ownPath.utf8.count) {
-            case "/healthz": return .health("/healthz")
-            case "/readyz": return .health("/readyz")
-            case "/metrics": return .metrics
-            case "/onward/session": return .session
-            case "/onward/usage": return .usage
-            case let path where path.hasPrefix("/onward/"):
-                if let route = ModuleFile.route(of: path) { return route }
-            default: break
-            }
+        if let route = ownRoutes[target.path] { return route }
+        if target.path.hasPrefix(ownPath + "/onward/"),
+            let route = ModuleFile.route(of: target.path.dropFirst(ownPath.utf8.count))
+        {
+            return route
         }
         let path: PathSegments
         do { path = try PathSegments(decoding: target.path) } catch {
@@ -83,51 +73,76 @@ struct Routes: Sendable {
         if path.segments.count <= own.count + 2, path.segments.starts(with: uploads) {
             return .upload(path.segments.count > own.count + 1 && !path.hasTrailingSlash ? path.segments.last : nil)
         }
-        guard let entry = entry(for: path) else {
+        guard let handler = handler(for: path) else {
             return path.segments == own && path.hasTrailingSlash && filesTarget != nil ? .home : .unknown
         }
-        return .target(entry.handler, Self.target(path, below: entry, query: target.query), label: entry.label)
+        return .target(handler, Self.target(path, below: handler, query: target.query))
     }
 
     /// The route of a path that is not valid for files and uploads, if its handler forwards requests. The path must belong
     /// to the same handler however the other server reads it.
     private func forwardedRoute(of target: RequestTarget) -> Route? {
         guard let path = PathSegments.decodeForwarded(target.path), !ownPaths.contains(path.normalized),
-            let entry = entries.first(where: { path.segments.starts(with: $0.prefix) }),
-            entry.handler is any StreamingHandler,
-            entries.first(where: { path.normalized.starts(with: $0.prefix) })?.prefix == entry.prefix,
-            let location = try? PathSegments(segments: entry.prefix, hasTrailingSlash: true)
+            let handler = handlers.first(where: { path.segments.starts(with: $0.prefix) }), handler.streaming != nil,
+            handlers.first(where: { path.normalized.starts(with: $0.prefix) })?.prefix == handler.prefix,
+            let location = try? PathSegments(segments: handler.prefix, hasTrailingSlash: true)
         else { return nil }
         let forwarded = Target(
-            path: target.path, segments: Array(path.segments.dropFirst(entry.prefix.count)), isCollection: false,
+            path: target.path, segments: Array(path.segments.dropFirst(handler.prefix.count)), isCollection: false,
             query: target.query, location: location, isForwardedOnly: true)
-        return .target(entry.handler, forwarded, label: entry.label)
+        return .target(handler, forwarded)
     }
 
     /// The target of an upload that was saved as `Target.reference`.
-    func match(reference: String) -> (handler: any TargetHandler, target: Target)? {
+    func match(reference: String) -> (route: HandlerRoute, target: Target)? {
         guard let target = RequestTarget(parsing: reference), let path = try? PathSegments(decoding: target.path)
         else { return nil }
         return match(path, query: target.query)
     }
 
     /// The handler of a path, and the resource below its prefix.
-    func match(_ path: PathSegments, query: String?) -> (handler: any TargetHandler, target: Target)? {
-        entry(for: path).map { ($0.handler, Self.target(path, below: $0, query: query)) }
+    func match(_ path: PathSegments, query: String?) -> (route: HandlerRoute, target: Target)? {
+        handler(for: path).map { ($0, Self.target(path, below: $0, query: query)) }
     }
 
     /// The handler with the longest prefix. A handler for all paths, or for a part of the own prefix, does not get the
     /// server's own paths, in any spelling.
-    private func entry(for path: PathSegments) -> Entry? {
+    private func handler(for path: PathSegments) -> HandlerRoute? {
         let isOwn = ownPaths.containsServerResource(path.segments)
-        return entries.first { path.segments.starts(with: $0.prefix) && (!isOwn || $0.prefix.count > own.count) }
+        return handlers.first { path.segments.starts(with: $0.prefix) && (!isOwn || $0.prefix.count > own.count) }
     }
 
-    private static func target(_ path: PathSegments, below entry: Entry, query: String?) -> Target {
-        let remaining = Array(path.segments.dropFirst(entry.prefix.count))
+    private static func target(_ path: PathSegments, below handler: HandlerRoute, query: String?) -> Target {
+        let remaining = Array(path.segments.dropFirst(handler.prefix.count))
         return Target(
             path: path.percentEncoded, segments: remaining, isCollection: remaining.isEmpty || path.hasTrailingSlash,
             query: query, location: path, isForwardedOnly: false)
+    }
+}
+
+/// The handler of all paths below a prefix.
+///
+/// The protocols to which the handler conforms are found out only once: a cast for each request would cost as much as
+/// the decision about the request.
+final class HandlerRoute: Sendable {
+    /// The segments of the prefix.
+    let prefix: [String]
+    let handler: any TargetHandler
+    /// The handler, if it forwards requests; otherwise `nil`.
+    let streaming: (any StreamingHandler)?
+    /// The handler, if its methods do not need a task; otherwise `nil`.
+    let synchronous: (any SynchronousHandler)?
+    let servesFiles: Bool
+    /// The `route` label of the metrics.
+    let label: String
+
+    init(_ handler: any TargetHandler, prefix: [String]) {
+        self.prefix = prefix
+        self.handler = handler
+        streaming = handler as? any StreamingHandler
+        synchronous = handler as? any SynchronousHandler
+        servesFiles = handler is FilesHandler
+        label = "/" + prefix.joined(separator: "/")
     }
 }
 
@@ -148,8 +163,7 @@ enum Route: Sendable {
     case server
     /// An upload resource, with its identifier as the client sent it; `nil` for `/uploads` itself.
     case upload(String?)
-    /// `label` is the `route` label of the metrics: the prefix of the handler.
-    case target(any TargetHandler, Target, label: String)
+    case target(HandlerRoute, Target)
     /// An invalid path.
     case invalid(PathSegments.Refusal, isUpload: Bool)
     case unknown
@@ -163,7 +177,7 @@ enum Route: Sendable {
     }
 
     /// Whether the handler forwards requests that do not use the upload protocol.
-    var isForwarded: Bool { if case .target(_ as any StreamingHandler, _, _) = self { true } else { false } }
+    var isForwarded: Bool { if case .target(let handler, _) = self { handler.streaming != nil } else { false } }
 
     /// The `route` label of the metrics: the prefix of a handler, or one of a few other values.
     var label: String {
@@ -174,7 +188,7 @@ enum Route: Sendable {
         case .home: "/"
         case .server: "*"
         case .upload: "/uploads"
-        case .target(_, _, let label): label
+        case .target(let handler, _): handler.label
         case .invalid, .unknown: "other"
         }
     }

@@ -212,7 +212,8 @@ struct StoredCreation: Sendable {
     let fields: Fields
     let target: Target
 
-    init(fields request: Fields, target: Target, handler: any TargetHandler) {
+    init(fields request: Fields, target: Target, route: HandlerRoute) {
+        let handler = route.handler
         var stored = Fields()
         func add(_ names: some Sequence<String>) {
             for name in names where request.contains(name) && !stored.contains(name) {
@@ -220,7 +221,7 @@ struct StoredCreation: Sendable {
                 for value in request.values(name) { stored.append(name, value) }
             }
         }
-        add(Self.declaredFields(of: request, by: handler).lazy.filter { !Self.isDigestField($0) })
+        add(Self.declaredFields(of: request, by: route).lazy.filter { !Self.isDigestField($0) })
         stored = handler.storedPart(of: stored)
         add(RepresentationDigests.requestFields)
         fields = stored
@@ -228,17 +229,17 @@ struct StoredCreation: Sendable {
     }
 
     /// The part of the stored fields that the handler gets, without the fields that only the server needs.
-    static func declared(_ stored: Fields, by handler: any TargetHandler) -> Fields {
+    static func declared(_ stored: Fields, by route: HandlerRoute) -> Fields {
         var declared = stored
         for name in RepresentationDigests.requestFields where stored.contains(name) {
-            let names = declaredFields(of: stored, by: handler)
+            let names = declaredFields(of: stored, by: route)
             if !names.contains(where: name.equalsIgnoringASCIICase) { declared.remove(name) }
         }
         return declared
     }
 
-    private static func declaredFields(of request: Fields, by handler: any TargetHandler) -> [String] {
-        (handler as? any StreamingHandler)?.storedFields(of: request) ?? handler.storedFields
+    private static func declaredFields(of request: Fields, by route: HandlerRoute) -> [String] {
+        route.streaming?.storedFields(of: request) ?? route.handler.storedFields
     }
 
     private static func isDigestField(_ name: String) -> Bool {

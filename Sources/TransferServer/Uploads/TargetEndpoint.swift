@@ -8,11 +8,12 @@ struct TargetEndpoint {
     let service: TransferService
     let request: RequestContext
     let identity: Identity
-    let handler: any TargetHandler
+    let route: HandlerRoute
     let target: Target
     /// The web interface, if the request gets it instead of a listing or an error.
     let page: PageRequest?
 
+    private var handler: any TargetHandler { route.handler }
     private var principal: String { identity.principal }
     private var limits: UploadLimits { service.configuration.limits.restricted(by: identity.limits) }
 
@@ -20,7 +21,7 @@ struct TargetEndpoint {
         let responses = service.responses(for: request, stored: nil)
         let kind = RequestKind(
             method: request.method, addressesUpload: false, fields: request.fields, dialect: responses.dialect)
-        if let handler = handler as? any StreamingHandler {
+        if let handler = route.streaming {
             guard case .creation = kind else { return stream(to: handler, responses.dialect) }
             if target.isForwardedOnly {
                 do { _ = try PathSegments(decoding: target.path) } catch { return .respond(ProblemDetails(error)) }
@@ -90,18 +91,18 @@ struct TargetEndpoint {
             target: target, method: request.method, principal: principal, fields: request.fields,
             base: request.origin.base, page: page)
         let service = service
-        let handler = handler
+        let route = route
         let connection = request.connection
         let isPersonal = needsCredentials
         let request = request
         let answer: () -> Response = {
             var response: Response
-            if let handler = handler as? any SynchronousHandler {
+            if let handler = route.synchronous {
                 response = handler.respond(to: wanted)
             } else {
                 // If there is no result, the server has closed the connection, and nothing is sent.
                 response =
-                    service.handlerCall(for: request).run { await handler.respond(to: wanted) }
+                    service.handlerCall(for: request).run { await route.handler.respond(to: wanted) }
                     ?? Response(ProblemDetails.targetFailed)
             }
             if response.status == .notFound, let page {
@@ -171,7 +172,7 @@ struct TargetEndpoint {
                     ? Response(error.problem(in: responses.dialect))
                     : responses.refused(error, limits: limits))
         }
-        let stored = StoredCreation(fields: request.fields, target: target, handler: handler)
+        let stored = StoredCreation(fields: request.fields, target: target, route: route)
         if stored.size > StoredCreation.maxSize {
             let problem = ProblemDetails.storedFieldsTooLarge
             return .respond(isComplete == nil ? Response(problem) : responses.failed(problem, offset: nil))
@@ -193,12 +194,12 @@ struct TargetEndpoint {
             expiresAt: limits.maxAge.map { service.store.time + $0 })
         // The request for an application has a row even if its client does not know the URL, because the row records that
         // the application may have processed it.
-        let hasRow = isUpload || handler is any StreamingHandler
+        let hasRow = isUpload || route.streaming != nil
         // If all content has arrived, the upload of a file ends immediately, so its row is created only at its end. Other
         // handlers, and checks of files, may take long, and may keep the upload's idempotency key. A client that expects
         // 100 has not sent content yet.
         let arrivesNow =
-            isUpload && (handler as? any SynchronousHandler)?.completesSynchronously == true
+            isUpload && route.synchronous?.completesSynchronously == true
             && !request.fields.contains("Expect") && request.receiveShortContent()
         do {
             let lease =
@@ -231,7 +232,7 @@ struct TargetEndpoint {
             }
             let context = UploadExchange.Context(
                 service: service, request: request, identity: identity, responses: responses, upload: upload,
-                handler: handler, target: stored.target)
+                route: route, target: stored.target)
             return try UploadExchange.begin(
                 context, lease: lease, plan: plan,
                 kind: isComplete == nil ? .plain : .creation(location: location, isAnnounced: isAnnounced))

@@ -40,17 +40,17 @@ struct UploadCompletion {
         let call = context.service.handlerCall(for: context.request)
         let upload = ReceivedUpload(
             target: context.target, upload: context.upload,
-            fields: StoredCreation.declared(context.upload.fields, by: context.handler), length: length,
+            fields: StoredCreation.declared(context.upload.fields, by: context.route), length: length,
             mayReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease,
             store: context.service.store, executor: call.executor, digest: digestValue,
             verifiedDigest: digests.expected?.serialized,
-            forwarding: context.handler is any StreamingHandler
+            forwarding: context.route.streaming != nil
                 ? context.service.forwardingContext(of: context.request, context.identity) : nil,
             resource: resource)
         targetHasRun = true
-        let handler = context.handler
+        let handler = context.route.handler
         let result: Result<Response, any Error>? =
-            if let handler = handler as? any SynchronousHandler, handler.completesSynchronously {
+            if let handler = context.route.synchronous, handler.completesSynchronously {
                 call.runSynchronously { Result { try handler.completeSynchronously(upload) } }
             } else {
                 call.run { do { return .success(try await handler.complete(upload)) } catch { return .failure(error) } }

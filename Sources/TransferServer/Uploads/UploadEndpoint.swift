@@ -30,7 +30,7 @@ struct UploadEndpoint {
             request.upload = id
             let responses = service.responses(for: request, stored: record.upload.dialect)
             let match = service.routes.match(reference: record.upload.target)
-            if match?.handler is any StreamingHandler { request.ownPath = service.routes.uploadsPath }
+            if match?.route.streaming != nil { request.ownPath = service.routes.uploadsPath }
             // The response is not 404, because the creator knows that the upload exists.
             if let refusal = service.refusal(of: identity, operation, on: match?.target) { return .respond(refusal) }
             if case .invalid(let reason) = record.phase, request.method != .options {
@@ -224,10 +224,10 @@ struct UploadEndpoint {
 
     /// The context to complete the upload; `nil` if its target is no longer served.
     private func context(of record: UploadRecord, _ responses: UploadResponses) -> UploadExchange.Context? {
-        service.routes.match(reference: record.upload.target).map { handler, target in
+        service.routes.match(reference: record.upload.target).map { route, target in
             UploadExchange.Context(
                 service: service, request: request, identity: identity, responses: responses, upload: record.upload,
-                handler: handler, target: target)
+                route: route, target: target)
         }
     }
 

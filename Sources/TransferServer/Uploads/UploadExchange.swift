@@ -13,7 +13,7 @@ final class UploadExchange: Exchange {
         let responses: UploadResponses
         /// The upload as it was stored at creation.
         let upload: NewUpload
-        let handler: any TargetHandler
+        let route: HandlerRoute
         let target: Target
     }
 
@@ -188,7 +188,7 @@ final class UploadExchange: Exchange {
 
     private func beginProcessing() throws(StoreError) {
         guard !isProcessing else { return }
-        try lease.beginProcessing(marksDurably: !context.handler.completionIsRepeatable)
+        try lease.beginProcessing(marksDurably: !context.route.handler.completionIsRepeatable)
         isProcessing = true
     }
 
