@@ -155,9 +155,18 @@ public enum LogFormat: String, Sendable, CaseIterable {
 public enum LogLevel: String, Sendable, CaseIterable, Comparable {
     case error, warning, info, debug
 
+    private var verbosity: Int {
+        switch self {
+        case .error: 0
+        case .warning: 1
+        case .info: 2
+        case .debug: 3
+        }
+    }
+
     /// Orders the levels by verbosity: `error` is the lowest, `debug` the highest.
     public static func < (left: LogLevel, right: LogLevel) -> Bool {
-        (allCases.firstIndex(of: left) ?? 0) < (allCases.firstIndex(of: right) ?? 0)
+        left.verbosity < right.verbosity
     }
 }
 

@@ -156,8 +156,11 @@ struct BoundedCounts<Key: Hashable & Sendable>: Sendable {
     }
 
     mutating func add(_ count: Int = 1, to key: Key) {
-        let isKnown = counts[key] != nil || counts.count < capacity
-        counts[isKnown ? key : others, default: 0] += count
+        if let index = counts.index(forKey: key) {
+            counts.values[index] += count
+        } else {
+            counts[counts.count < capacity ? key : others, default: 0] += count
+        }
     }
 
     subscript(key: Key) -> Int { counts[key] ?? 0 }

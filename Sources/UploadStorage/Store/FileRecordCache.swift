@@ -9,10 +9,21 @@ import SystemCalls
 /// For a file without a record, a record without fields is cached. The file may have been published a moment ago; then
 /// its publication removes the cached record after the actual record was written.
 final class FileRecordCache: Sendable {
+    /// A record and the attributes of the file that it describes, which are compared faster than their text in the record.
+    private struct Entry {
+        let record: FileRecord
+        let attributes: PublishedFile.Attributes
+
+        func describes(_ file: PublishedFile.Attributes) -> Bool {
+            (attributes.size, attributes.modifiedSeconds, attributes.modifiedNanoseconds)
+                == (file.size, file.modifiedSeconds, file.modifiedNanoseconds)
+        }
+    }
+
     private struct Generations {
-        var recent: [String: FileRecord] = [:]
-        /// The records that were in `recent` when it was last full.
-        var older: [String: FileRecord] = [:]
+        var recent: [String: Entry] = [:]
+        /// The entries that were in `recent` when it was last full.
+        var older: [String: Entry] = [:]
         /// The number of calls of ``FileRecordCache/remove(_:)``.
         var removals = 0
     }
@@ -32,13 +43,16 @@ final class FileRecordCache: Sendable {
         of found: PublishedBlob, named path: String, _ read: (String) throws(StoreError) -> FileRecord?
     ) throws(StoreError) -> FileRecord {
         let (cached, removals) = generations.withLock { (known(path, in: &$0), $0.removals) }
-        if let cached, cached.describes(found) { return cached }
+        let attributes = found.file.attributes
+        if let cached, cached.describes(attributes) { return cached.record }
         let stored = try read(path)
         let record = stored.flatMap { $0.describes(found) ? $0 : nil } ?? FileRecord(ofUnrecorded: found, path)
         if Self.size(of: record) <= Self.maxEntrySize {
             generations.withLock { generations in
                 // If a publication has removed a record meanwhile, the record may be that of the time before.
-                if generations.removals == removals { insert(record, path, in: &generations) }
+                if generations.removals == removals {
+                    insert(Entry(record: record, attributes: attributes), path, in: &generations)
+                }
             }
         }
         return record
@@ -52,18 +66,18 @@ final class FileRecordCache: Sendable {
         }
     }
 
-    private func known(_ path: String, in generations: inout Generations) -> FileRecord? {
-        if let record = generations.recent[path] { return record }
-        guard let record = generations.older[path] else { return nil }
-        insert(record, path, in: &generations)
-        return record
+    private func known(_ path: String, in generations: inout Generations) -> Entry? {
+        if let entry = generations.recent[path] { return entry }
+        guard let entry = generations.older[path] else { return nil }
+        insert(entry, path, in: &generations)
+        return entry
     }
 
-    private func insert(_ record: FileRecord, _ path: String, in generations: inout Generations) {
+    private func insert(_ entry: Entry, _ path: String, in generations: inout Generations) {
         if generations.recent.count >= capacity {
             (generations.older, generations.recent) = (generations.recent, [:])
         }
-        generations.recent[path] = record
+        generations.recent[path] = entry
     }
 
     private static func size(of record: FileRecord) -> Int {
