@@ -4,6 +4,7 @@
 /* Declarations that glibc has only with _GNU_SOURCE, and that the Glibc module therefore lacks. */
 
 #include <sys/statfs.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 
 /* Declared here instead of included, because the definitions of <sys/socket.h> would become part of this module. */
@@ -22,6 +23,7 @@ extern int posix_spawn_file_actions_addclosefrom_np(void *actions, int from);
 extern int pipe2(int descriptors[2], int flags);
 extern int dup3(int from, int to, int flags);
 extern int memfd_create(const char *name, unsigned int flags);
+extern long syscall(long number, ...);
 extern int pthread_setname_np(unsigned long thread, const char *name);
 extern int pthread_getattr_np(unsigned long thread, pthread_attr_t *attributes);
 
@@ -29,6 +31,24 @@ extern int pthread_getattr_np(unsigned long thread, pthread_attr_t *attributes);
 enum { ONWARD_POLLRDHUP = 0x2000 };
 /* <sched.h> */
 enum { ONWARD_SCHED_BATCH = 3 };
+
+/* Sets the policy of the calling thread, and the length of its turns in nanoseconds; 0: the default (sched_setattr(2)). The
+   niceness does not change. The structure is that of <linux/sched/types.h> in its first version. */
+static inline int onward_set_scheduling(unsigned policy, unsigned long long turn)
+{
+    /* The system call returns 20 minus the niceness. */
+    long distance = syscall(SYS_getpriority, 0, 0);
+    if (distance < 0)
+        return -1;
+    struct {
+        unsigned size, policy;
+        unsigned long long flags;
+        int nice;
+        unsigned priority;
+        unsigned long long runtime, deadline, period;
+    } attributes = {.size = 48, .policy = policy, .nice = 20 - (int)distance, .runtime = turn};
+    return (int)syscall(SYS_sched_setattr, 0, &attributes, 0);
+}
 /* <linux/magic.h> */
 enum {
     ONWARD_EXT4_MAGIC = 0xef53,

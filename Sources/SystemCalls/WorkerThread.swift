@@ -10,8 +10,7 @@ package final class WorkerThread: Sendable {
     ///
     /// - Parameters:
     ///   - name: up to 15 bytes, shown by debuggers and `top`.
-    ///   - yieldsToOthers: whether the thread does not preempt other threads when it wakes up (`SCHED_BATCH`,
-    ///     sched(7)).
+    ///   - yieldsToOthers: see ``setYieldsToOthers(_:)``.
     package init(
         name: String, yieldsToOthers: Bool = false, _ body: @escaping @Sendable () -> Void
     ) throws(Errno) {
@@ -30,6 +29,20 @@ package final class WorkerThread: Sendable {
     /// Lets other threads that are ready run before the current thread continues (sched_yield(2)). Returns at once if
     /// there are none.
     package static func yieldProcessor() { _ = sched_yield() }
+
+    /// Sets whether other threads that wake up preempt the current thread, and the current thread does not preempt others
+    /// when it wakes up (`SCHED_BATCH`, sched(7)). Threads that wake up preempt those with longer turns since Linux 6.12.
+    ///
+    /// An error is ignored: the thread works with the default policy, too.
+    package static func setYieldsToOthers(_ yields: Bool) {
+        _ =
+            yields
+            ? onward_set_scheduling(UInt32(ONWARD_SCHED_BATCH), longTurn)
+            : onward_set_scheduling(UInt32(SCHED_OTHER), 0)
+    }
+
+    /// The maximum time in nanoseconds for which a thread that yields to others runs before others with the same turns.
+    private static let longTurn: UInt64 = 20_000_000
 
     /// Waits until the function has returned and its context is released. If the thread itself calls `join()`, it
     /// returns immediately.
@@ -68,11 +81,7 @@ private func runWorkerThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMuta
 private func runBody(_ argument: UnsafeMutableRawPointer) -> Monitor<Bool> {
     let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
     pthread_setname_np(pthread_self(), String(decoding: start.name.utf8.prefix(15), as: UTF8.self))
-    if start.yieldsToOthers {
-        // An error is ignored: the thread works with the default policy, too.
-        var parameter = sched_param(sched_priority: 0)
-        pthread_setschedparam(pthread_self(), Int32(ONWARD_SCHED_BATCH), &parameter)
-    }
+    if start.yieldsToOthers { WorkerThread.setYieldsToOthers(true) }
     start.body()
     return start.finished
 }

@@ -59,12 +59,19 @@ extension MicroHTTPDaemon {
         }
     }
 
+    /// The threads of requests with at least this number of bytes of content let the threads of other requests run first.
+    private static let largeContent: Int64 = 4 << 20
+
     private func receive(
         _ bytes: UnsafeRawBufferPointer, of request: RequestContext, by exchange: any Exchange,
         on connection: RequestConnection
     ) -> MHD_Result {
         let entry = connection.entry
         request.contentReceived += Int64(bytes.count)
+        if !request.yieldsToOthers, request.contentReceived >= Self.largeContent {
+            request.yieldsToOthers = true
+            WorkerThread.setYieldsToOthers(true)
+        }
         // While the server stores content, the timeouts for the client do not apply. After the last byte of content
         // they do not apply until the response is sent.
         entry.enter(
@@ -233,6 +240,7 @@ extension MicroHTTPDaemon {
         let end: RequestEnd
         if case .discarding = request.stage { end = .answered } else { end = isComplete ? .answered : .interrupted }
         connection.accepted.awaiting = nil
+        if request.yieldsToOthers { WorkerThread.setYieldsToOthers(false) }
         request.exchange?.end(end)
         request.exchange = nil
         service.record(request.summary(end))

@@ -79,6 +79,8 @@ final class RequestContext {
     var discarded: Int64 = 0
     /// The data of the response; `nil` before the response is prepared.
     var sent: SentResponse?
+    /// Whether the thread of the connection lets other threads run first; see `WorkerThread.setYieldsToOthers`.
+    var yieldsToOthers = false
     /// Whether to keep reading for a moment after the response, because content may still arrive.
     var shouldLinger = false
 
