@@ -42,11 +42,15 @@ final class MicroHTTPDaemon: @unchecked Sendable {
 
     struct Options: Sendable {
         var maxConnections: Int
-        /// The size in bytes of libmicrohttpd's buffer for one connection. libmicrohttpd clears the entire buffer after
-        /// each request, so that a larger one costs time, and is resident once a connection is reused. It must have room
-        /// for the head of a response, which can have 32 KiB if an application has sent it, and half as many more bytes if
-        /// the application has sent short lines without CR and space.
-        var connectionMemory = 52 << 10
+        /// The size in bytes of libmicrohttpd's buffer for one connection. libmicrohttpd clears the buffer twice for each
+        /// request, so that a larger one costs time, and is resident once a connection is reused. It must have room for
+        /// the head of a response.
+        var connectionMemory = memoryForAnyHead
+        /// An application can send a head of 32 KiB. This server writes half as many more bytes if the head has short lines
+        /// without CR and space.
+        static let memoryForAnyHead = 52 << 10
+        /// The longest heads that this server creates itself have the URL of a file, up to 12 KiB in percent-encoding.
+        static let memoryForOwnHeads = 32 << 10
         var threadStack = 512 << 10
     }
 

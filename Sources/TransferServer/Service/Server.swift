@@ -147,7 +147,8 @@ public final class Server: Sendable {
             let isUnix = if case .unix = socket.address { true } else { false }
             let daemon = MicroHTTPDaemon(
                 service: service, registry: registry, credentials: isUnix ? nil : credentials)
-            let options = MicroHTTPDaemon.Options(maxConnections: configuration.maxConnections)
+            var options = MicroHTTPDaemon.Options(maxConnections: configuration.maxConnections)
+            if service.createsAllHeads { options.connectionMemory = MicroHTTPDaemon.Options.memoryForOwnHeads }
             do throws(Errno) { try daemon.start(on: socket, options: options) } catch {
                 for daemon in state.daemons { daemon.stop() }
                 state.daemons = []

@@ -45,6 +45,11 @@ final class TransferService: RequestService {
         page = configuration.servesPage ? BrowserPage.current : nil
     }
 
+    /// Whether this server creates the heads of all responses itself, so that no head is long.
+    var createsAllHeads: Bool {
+        routes.haveOnlyFiles && (authorizer is TokenAuthorizer || authorizer is AnonymousAuthorizer)
+    }
+
     func beginDraining() { draining.store(true, ordering: .relaxed) }
 
     func record(_ summary: RequestSummary) {

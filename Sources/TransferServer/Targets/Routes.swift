@@ -33,6 +33,9 @@ struct Routes: Sendable {
     /// Whether files are below `/files/` and uploads below `/uploads/`, as in `onward serve` without `--own-prefix`.
     var hasFiles: Bool { own.isEmpty && handlers.contains { $0.prefix == ["files"] } }
 
+    /// Whether all handlers serve files.
+    var haveOnlyFiles: Bool { handlers.allSatisfy(\.servesFiles) }
+
     /// The path of an upload resource, the value of `Location`.
     func path(of id: UploadID) -> String { uploadsPath + id.text }
 
