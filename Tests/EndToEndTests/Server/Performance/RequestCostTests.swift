@@ -57,7 +57,7 @@ struct RequestCostTests {
         CostLimit(
             exactly: Self.creationCalls.merging(["fsync": 2, "fdatasync": 1, "newfstatat": 4]) { $1 },
             atMost: ["fcntl": 7, "futex": 6, "poll": 3, "pread64": 1, "pwrite64": 16].merging(Self.logCalls) { $1 },
-            calls: 50, synchronizations: 3.2, switches: 20, allocations: 2250
+            calls: 50, synchronizations: 3.2, switches: 20, allocations: 2200
         ).check(cost, "upload of 4 KiB, durable")
     }
 
@@ -78,7 +78,7 @@ struct RequestCostTests {
         CostLimit(
             exactly: Self.creationCalls,
             atMost: ["fcntl": 7, "futex": 6, "poll": 3, "pread64": 1, "pwrite64": 16].merging(Self.logCalls) { $1 },
-            calls: 46, synchronizations: 0.2, switches: 8, allocations: 2150
+            calls: 46, synchronizations: 0.2, switches: 8, allocations: 2120
         ).check(cost, "upload of 4 KiB, relaxed")
     }
 
@@ -107,7 +107,7 @@ struct RequestCostTests {
                 "close": 2, "fcntl": 4, "newfstatat": 1, "openat": 2, "recvfrom": 1, "sendto": 1, "unlinkat": 1,
             ],
             atMost: ["futex": 1, "poll": 2].merging(Self.logCalls) { $1 },
-            calls: 22, synchronizations: 0, switches: 2, allocations: 2800
+            calls: 22, synchronizations: 0, switches: 2, allocations: 2700
         ).check(cost, "HEAD")
     }
 
@@ -121,7 +121,7 @@ struct RequestCostTests {
             // Of the client, of the origin, and a check whether the connection to the origin is still open.
             exactly: ["recvfrom": 3, "sendmsg": 1, "sendto": 1],
             atMost: ["futex": 1, "poll": 3].merging(Self.logCalls) { $1 },
-            calls: 11, synchronizations: 0, switches: 4, allocations: 1500
+            calls: 11, synchronizations: 0, switches: 4, allocations: 1050
         ).check(cost, "request through a route")
         withExtendedLifetime(origin) {}
     }
@@ -147,7 +147,7 @@ struct RequestCostTests {
                 "close": 1, "newfstatat": 1, "openat": 1, "pread64": 1, "recvfrom": 1, "sendmsg": 1,
             ],
             atMost: ["futex": 1, "poll": 2].merging(Self.logCalls) { $1 },
-            calls: 11, synchronizations: 0, switches: 2, allocations: 850
+            calls: 11, synchronizations: 0, switches: 2, allocations: 810
         ).check(try download(of: 1 << 10), "download of 1 KiB")
     }
 
@@ -160,7 +160,7 @@ struct RequestCostTests {
                 "close": 2, "fcntl": 1, "getsockopt": 1, "newfstatat": 1, "openat": 1, "recvfrom": 1, "sendto": 1,
             ],
             atMost: ["futex": 1, "poll": 2, "sendfile": 2].merging(Self.logCalls) { $1 },
-            calls: 16, synchronizations: 0, switches: 3, allocations: 850
+            calls: 16, synchronizations: 0, switches: 3, allocations: 825
         ).check(try download(of: 100 << 10, isUploaded: isUploaded), "download of 100 KiB")
     }
 
@@ -183,7 +183,7 @@ struct RequestCostTests {
         CostLimit(
             exactly: ["fstatfs": 1, "getsockopt": 1, "newfstatat": 12, "openat": 2, "read": 1, "recvfrom": 1],
             atMost: ["close": 3, "fcntl": 2, "futex": 1, "poll": 3, "sendto": 3].merging(Self.logCalls) { $1 },
-            calls: 30, synchronizations: 0, switches: 2, allocations: 1800
+            calls: 30, synchronizations: 0, switches: 2, allocations: 1550
         ).check(cost, "page of ten names")
     }
 
