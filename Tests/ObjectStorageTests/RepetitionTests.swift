@@ -83,7 +83,8 @@ struct RepetitionTests {
         try await onThread {
             let storage = try ScriptedStorage([reaction, .keep(Self.stored)])
             try storage.client(limits: { $0.stall = .milliseconds(300) }).put("k", Array("content".utf8))
-            #expect(storage.requests.count == 2)
+            // A busy machine may stall the next request, too.
+            #expect(storage.requests.count >= 2)
         }
     }
 
@@ -107,7 +108,8 @@ struct RepetitionTests {
             let storage = try ScriptedStorage([reaction, .keep(Self.part("2-5/9", "cdef"))])
             let client = try storage.client(limits: { $0.stall = .milliseconds(300) })
             #expect(try client.bytes("k", 2..<6) == Array("cdef".utf8))
-            #expect(storage.requests.map { $0.fields["range"] } == ["bytes=2-5", "bytes=2-5"])
+            let ranges = storage.requests.map { $0.fields["range"] }
+            #expect(ranges.count >= 2 && Set(ranges) == ["bytes=2-5"])
         }
     }
 
@@ -168,7 +170,7 @@ struct RepetitionTests {
     @Test("An operation ends at its deadline, although bytes move", arguments: [false, true])
     func slowNetwork(hasDeadline: Bool) async throws {
         try await onThread {
-            let storage = try ScriptedStorage(pause: 100_000_000) { _, _ in .keep(Self.stored) }
+            let storage = try ScriptedStorage(pause: .milliseconds(100)) { _, _ in .keep(Self.stored) }
             let client = try storage.client(limits: { if !hasDeadline { $0.total = .milliseconds(400) } })
             let deadline = hasDeadline ? SystemClock.deadline(in: .milliseconds(400)) : .max
             // The storage would need 12 seconds.

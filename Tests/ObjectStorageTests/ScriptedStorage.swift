@@ -1,4 +1,5 @@
 import Glibc
+import HTTPTestSupport
 import SystemCalls
 import TestSupport
 
@@ -6,14 +7,6 @@ import TestSupport
 
 /// A server that reacts to each request as a test decides, even against the rules of HTTP.
 final class ScriptedStorage: Sendable {
-    struct Request: Sendable {
-        var method: String
-        var target: String
-        /// By their names in lower case.
-        var fields: [String: String]
-        var content: [UInt8]
-    }
-
     /// What is sent, and what then happens to the connection.
     enum Reaction: Sendable {
         case keep(String)
@@ -25,27 +18,21 @@ final class ScriptedStorage: Sendable {
         case trickle(String)
     }
 
-    private struct State {
-        var requests: [Request] = []
-        var connections = 0
-    }
-
     private let listener: LoopbackListener
-    private let state: Monitor<State>
+    private let received: Monitor<[ReceivedRequest]>
 
     /// - Parameters:
-    ///   - pause: the time in nanoseconds before each part of a request is received.
+    ///   - pause: the time before each part of a request is received.
     ///   - react: receives the number of the request, from 1.
-    init(pause: Int64 = 0, _ react: @escaping @Sendable (Int, Request) -> Reaction) throws {
-        let state = Monitor(State())
-        self.state = state
-        listener = try LoopbackListener("scripted-storage") { connection, _ in
-            state.withLock { $0.connections += 1 }
-            var input: [UInt8] = []
-            while let request = Self.read(connection, pause, &input) {
-                let number = state.withLock { state in
-                    state.requests.append(request)
-                    return state.requests.count
+    init(pause: Duration = .zero, _ react: @escaping @Sendable (Int, ReceivedRequest) -> Reaction) throws {
+        let received = Monitor<[ReceivedRequest]>([])
+        self.received = received
+        listener = try LoopbackListener("scripted-storage") { connection, number in
+            let input = PeerInput(connection, timeout: .seconds(600), pause: pause)
+            while let request = try? Self.read(input, number) {
+                let number = received.withLock { requests in
+                    requests.append(request)
+                    return requests.count
                 }
                 guard Self.perform(react(number, request), on: connection) else { return }
             }
@@ -58,8 +45,8 @@ final class ScriptedStorage: Sendable {
     }
 
     var port: UInt16 { listener.port }
-    var requests: [Request] { state.withLock { $0.requests } }
-    var connections: Int { state.withLock { $0.connections } }
+    var requests: [ReceivedRequest] { received.withLock { $0 } }
+    var connections: Int { listener.connections }
 
     /// A client of this server, whose pauses are recorded and take no time.
     func client(
@@ -86,34 +73,13 @@ final class ScriptedStorage: Sendable {
         response(status, fields, "<?xml version=\"1.0\"?><Error><Code>\(code)</Code>\(elements)</Error>")
     }
 
-    private static func read(_ connection: FileDescriptor, _ pause: Int64, _ input: inout [UInt8]) -> Request? {
-        let end = Array("\r\n\r\n".utf8)
-        func receive() -> Bool {
-            if pause > 0 { SystemClock.pause(nanoseconds: pause) }
-            var buffer = [UInt8](repeating: 0, count: 64 << 10)
-            let count = recv(connection.rawValue, &buffer, buffer.count, 0)
-            guard count > 0 else { return false }
-            input += buffer[..<count]
-            return true
-        }
-        var headEnd: Int?
-        while headEnd == nil {
-            headEnd = input.indices.first { input[$0...].starts(with: end) }
-            if headEnd == nil, !receive() { return nil }
-        }
-        guard let headEnd else { return nil }
-        let lines = String(decoding: input[..<headEnd], as: UTF8.self).split(separator: "\r\n")
-        let words = lines[0].split(separator: " ").map(String.init)
-        var fields: [String: String] = [:]
-        for line in lines.dropFirst() {
-            let parts = line.split(separator: ":", maxSplits: 1)
-            fields[parts[0].lowercased()] = parts.count > 1 ? String(parts[1].drop { $0 == " " }) : ""
-        }
-        let total = headEnd + end.count + (fields["content-length"].flatMap { Int($0) } ?? 0)
-        while input.count < total { if !receive() { return nil } }
-        defer { input.removeFirst(total) }
-        return Request(
-            method: words[0], target: words[1], fields: fields, content: Array(input[(headEnd + end.count)..<total]))
+    private static func read(_ input: PeerInput, _ number: Int) throws -> ReceivedRequest? {
+        guard let head = try input.head(), var request = ReceivedRequest(head, connection: number) else { return nil }
+        var content: [UInt8] = []
+        let reply = Reply(to: request, on: input) { part, _ in content += part }
+        try reply.discardContent()
+        request.note(content[...], isComplete: true, keeping: .max)
+        return request
     }
 
     /// - Returns: whether the connection is kept.

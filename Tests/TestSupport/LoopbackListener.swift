@@ -1,45 +1,96 @@
 import Glibc
 import SystemCalls
 
-/// Accepts connections on a port of the loopback interface and serves each on its own thread. The connections are
-/// closed when this object is released.
+/// Accepts connections on a port of the loopback interface, or on a Unix socket, and serves each on its own thread. The
+/// connections are closed when this object is released.
 package final class LoopbackListener: Sendable {
-    package let port: UInt16
-    private let socket: FileDescriptor
-    private let connections = Monitor<[Int: FileDescriptor]>([:])
+    package typealias Service = @Sendable (_ connection: FileDescriptor, _ number: Int) -> Void
+
+    private struct State {
+        var listener: (socket: FileDescriptor, thread: WorkerThread)?
+        var accepted = 0
+        var open: [Int: FileDescriptor] = [:]
+    }
+
+    package let address: SocketAddress
+    private let name: String
+    private let serve: Service
+    private let state = Monitor(State())
 
     /// - Parameter serve: receives a connection and its number, from 1. The connection is closed when `serve` returns.
-    package init(_ name: String, _ serve: @escaping @Sendable (FileDescriptor, Int) -> Void) throws {
-        let listening = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
-        let socket = FileDescriptor(owning: listening.release())
-        self.socket = socket
-        guard case .tcp(_, let port) = listening.address else { throw TestFailure("no port") }
-        self.port = port
-        let connections = connections
-        _ = try WorkerThread(name: name) {
-            var number = 0
+    package init(
+        _ name: String, on address: SocketAddress = .tcp(host: "127.0.0.1", port: 0), _ serve: @escaping Service
+    ) throws {
+        let listening = try ListeningSocket(address)
+        self.address = listening.address
+        self.name = name
+        self.serve = serve
+        try accept(on: FileDescriptor(owning: listening.release()))
+    }
+
+    deinit {
+        let (listener, connections) = state.withLock { ($0.listener, $0.open.values) }
+        if let listener { shutdown(listener.socket.rawValue, Int32(SHUT_RDWR)) }
+        for connection in connections { shutdown(connection.rawValue, Int32(SHUT_RDWR)) }
+    }
+
+    /// The port; 0 on a Unix socket.
+    package var port: UInt16 { if case .tcp(_, let port) = address { port } else { 0 } }
+    /// The number of connections that were accepted.
+    package var connections: Int { state.withLock { $0.accepted } }
+    /// The number of connections that are open.
+    package var openConnections: Int { state.withLock { $0.open.count } }
+
+    /// Waits until no connection is open.
+    package func awaitNoConnection(within limit: Duration) -> Bool {
+        let deadline = SystemClock.monotonicNanoseconds() + limit.nanoseconds
+        return state.wait(until: deadline) { $0.open.isEmpty ? () : nil } != nil
+    }
+
+    /// Closes the listening socket and all connections. New connections are refused until ``start()``.
+    package func stop() {
+        let listener = state.withLock { state in
+            defer { state.listener = nil }
+            return state.listener
+        }
+        if let listener {
+            shutdown(listener.socket.rawValue, Int32(SHUT_RDWR))
+            listener.thread.join()
+        }
+        for connection in state.withLock({ $0.open.values }) { shutdown(connection.rawValue, Int32(SHUT_RDWR)) }
+    }
+
+    /// Listens on the same address again after ``stop()``.
+    package func start() throws {
+        if state.withLock({ $0.listener != nil }) { return }
+        try accept(on: FileDescriptor(owning: try ListeningSocket(address).release()))
+    }
+
+    private func accept(on socket: FileDescriptor) throws {
+        let thread = try WorkerThread(name: name) { [name, serve, state] in
             while true {
-                let accepted = accept(socket.rawValue, nil, nil)
+                let accepted = Glibc.accept(socket.rawValue, nil, nil)
                 if accepted < 0 {
                     if errno == EINTR || errno == ECONNABORTED { continue }
                     return
                 }
                 _ = fcntl(accepted, F_SETFD, FD_CLOEXEC)
-                number += 1
                 let connection = FileDescriptor(owning: accepted)
                 Self.sendAtOnce(connection)
-                connections.withLock { $0[number] = connection }
-                _ = try? WorkerThread(name: name) { [number] in
+                let number = state.withLock { state in
+                    state.accepted += 1
+                    state.open[state.accepted] = connection
+                    return state.accepted
+                }
+                state.notifyAll()
+                _ = try? WorkerThread(name: name) {
                     serve(connection, number)
-                    _ = connections.withLock { $0.removeValue(forKey: number) }
+                    _ = state.withLock { $0.open.removeValue(forKey: number) }
+                    state.notifyAll()
                 }
             }
         }
-    }
-
-    deinit {
-        shutdown(socket.rawValue, Int32(SHUT_RDWR))
-        for connection in connections.withLock({ $0.values }) { shutdown(connection.rawValue, Int32(SHUT_RDWR)) }
+        state.withLock { $0.listener = (socket, thread) }
     }
 
     /// A connection to a port of the loopback interface.

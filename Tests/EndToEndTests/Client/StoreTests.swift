@@ -22,7 +22,7 @@ struct StoreTests {
                 reply.stall()
             case "GET" where counter.next() == 1:
                 try reply.begin(200, file.fields.merging(["Content-Length": "\(file.bytes.count)"]))
-                try reply.send(raw: [UInt8](file.bytes[..<900_000]))
+                try reply.send([UInt8](file.bytes[..<900_000]))
                 reply.stall()
             case "GET": try file.serve(request, reply)
             default: try upload.serve(request, reply)

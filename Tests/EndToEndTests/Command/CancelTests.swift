@@ -82,7 +82,7 @@ struct CancelTests {
         let server = try ScriptedServer { request, reply in
             if request.method == "DELETE" { return try reply.respond(status) }
             try reply.interim(104, ["Location": "/uploads/1", "Upload-Draft-Interop-Version": "8"])
-            try reply.discardBody()
+            try reply.discardContent()
         }
         let home = try CommandHome()
         try interrupt(home, server.url + "/files/a")

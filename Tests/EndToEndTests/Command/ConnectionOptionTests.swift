@@ -69,7 +69,7 @@ struct ConnectionOptionTests {
                 return try reply.respond(206, ["ETag": "\"1\"", "Content-Range": "bytes 3-5/6"], "def")
             }
             try reply.begin(200, ["ETag": "\"1\"", "Content-Length": "6"])
-            try reply.send(raw: "abc")
+            try reply.send("abc")
             if !isOpen.withLock({ $0 }) { reply.reset() }
         }
         let home = try CommandHome()

@@ -209,7 +209,7 @@ struct FolderUploadTests {
         try ScriptedServer { request, reply in
             switch request.method {
             case "PUT":
-                let bytes = try reply.readAll()
+                let bytes = try reply.readContent()
                 puts.next()
                 stored.withLock { $0[request.target] = bytes }
                 try reply.respond(201)
@@ -272,7 +272,7 @@ struct FolderUploadTests {
         let count = jobs ?? 64
         let server = try ScriptedServer { request, reply in
             guard request.method == "PUT" else { return try reply.respond(404) }
-            try reply.discardBody()
+            try reply.discardContent()
             arrived.withLock { $0 += 1 }
             arrived.notifyAll()
             _ = arrived.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0 >= count ? () : nil }
@@ -290,7 +290,7 @@ struct FolderUploadTests {
     func unavailable() throws {
         let refused = Monitor<Set<String>>([])
         let server = try ScriptedServer { request, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             guard request.method == "PUT" else { return try reply.respond(404) }
             let isFirst = refused.withLock { $0.insert(request.target).inserted }
             try reply.respond(isFirst ? 503 : 201)
@@ -306,7 +306,7 @@ struct FolderUploadTests {
     @Test("--restart sends all files again, and --digest sends their SHA-256")
     func restart() throws {
         let server = try ScriptedServer { request, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(request.method == "PUT" ? 204 : 404)
         }
         let home = try CommandHome()
@@ -321,7 +321,7 @@ struct FolderUploadTests {
     func memory() throws {
         func peak(_ count: Int) throws -> Int {
             let server = try ScriptedServer { request, reply in
-                try reply.discardBody()
+                try reply.discardContent()
                 try reply.respond(request.method == "PUT" ? 201 : 404)
             }
             let home = try CommandHome()

@@ -55,7 +55,7 @@ struct FullStateDiskTests {
         let server = try ScriptedServer { request, reply in
             guard request.method == "POST" else { return try reply.respond(404) }
             try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/1"), ("Upload-Complete", "?0")]))
-            try reply.discardBody()
+            try reply.discardContent()
             reply.stall()
         }
         let home = try CommandHome()
@@ -68,7 +68,7 @@ struct FullStateDiskTests {
         let run = try home.start(["put"] + files + [server.url + "/files/"], environment: environment)
         // The state is in the list before the content is sent.
         let isSent: Bool? = pollUntil(within: .seconds(60)) {
-            server.requests.first?.hasReadContent == true ? true : nil
+            server.requests.first?.isComplete == true ? true : nil
         }
         #expect(isSent == true)
         let handle = try #require(fopen(states + "/ballast", "we"))

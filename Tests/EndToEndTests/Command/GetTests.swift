@@ -68,7 +68,7 @@ struct GetTests {
     func killedWithoutValidator() throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, ["Content-Length": "6000000"])
-            try reply.send(raw: [UInt8](Self.bytes[..<1_000_000]))
+            try reply.send([UInt8](Self.bytes[..<1_000_000]))
             reply.stall()
         }
         let home = try CommandHome()
@@ -181,7 +181,7 @@ struct GetTests {
         let server = try ScriptedServer { request, reply in
             if request.fields.contains("Range") { return try reply.respond(451) }
             try reply.begin(200, ["Content-Length": "6000000", "ETag": "\"a\""])
-            try reply.send(raw: [UInt8](Self.bytes[..<1_000_000]))
+            try reply.send([UInt8](Self.bytes[..<1_000_000]))
             reply.close()
         }
         let home = try CommandHome()

@@ -52,7 +52,7 @@ struct PutTests {
         let file = try home.file([1, 2, 3])
         let large = String(repeating: "x", count: 65_537)
         let server = try ScriptedServer { request, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             switch request.target {
             case "/text": try reply.respond(201, ["Upload-Complete": "?1"], "{\"id\": \"ü\"}\n")
             case "/large": try reply.respond(201, ["Upload-Complete": "?1"], large)
@@ -118,7 +118,7 @@ struct PutTests {
     @Test("The options of put for fields, method, version, digest and token, --plain and --careful take effect")
     func options() throws {
         let server = try ScriptedServer { request, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             let isComplete = request.fields["Upload-Complete"] != "?0" && request.fields["Upload-Incomplete"] != "?1"
             let fields: [(String, String)] =
                 isComplete ? [("Upload-Complete", "?1")] : [("Upload-Complete", "?0"), ("Location", "/uploads/1")]
@@ -209,7 +209,7 @@ struct PutTests {
         let home = try CommandHome()
         let file = try home.file([1, 2, 3])
         let server = try ScriptedServer { request, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             let status = Int(request.target.dropFirst()) ?? 500
             try reply.respond(status, ["Upload-Complete": "?1"])
         }
@@ -243,7 +243,7 @@ struct PutTests {
     @Test("put --careful to a server that does not support resumable uploads ends with 69 and advice")
     func withoutResumption() throws {
         let server = try ScriptedServer { _, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(201)
         }
         let home = try CommandHome()
@@ -261,7 +261,7 @@ struct PutTests {
     func retries() throws {
         let server = try ScriptedServer { _, reply in
             // Otherwise the end of the connection can overtake the next request.
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(503, ["Retry-After": "0"])
         }
         let home = try CommandHome()

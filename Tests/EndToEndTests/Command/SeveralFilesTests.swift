@@ -105,7 +105,7 @@ struct SeveralFilesTests {
         try ScriptedServer { request, reply in
             let name = request.fields["Content-Disposition"] ?? ""
             guard request.method == "POST" else { return try reply.respond(404) }
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(201, ["Location": "/files/u/\(abs(name.hashValue))"])
         }
     }
@@ -166,7 +166,7 @@ struct SeveralFilesTests {
         let slow = Monitor(0)
         let server = try ScriptedServer { request, reply in
             let start = ContinuousClock.now
-            try reply.discardBody()
+            try reply.discardContent()
             if ContinuousClock.now - start > .milliseconds(600) { slow.withLock { $0 += 1 } }
             try reply.respond(201, ["Location": "/files/x"])
         }
@@ -190,7 +190,7 @@ struct SeveralFilesTests {
                 return arrived
             }
             try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/\(number)")]))
-            try reply.discardBody()
+            try reply.discardContent()
             arrived.notifyAll()
             if number > 1 { _ = arrived.wait(until: Deadline(in: .seconds(30)).nanoseconds) { $0 >= count ? () : nil } }
             try reply.respond(201, ["Upload-Complete": "?1", "Location": "/files/\(number)"])
@@ -220,7 +220,7 @@ struct SeveralFilesTests {
     func jobs() throws {
         let arrived = Monitor(0)
         let server = try ScriptedServer { _, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             arrived.withLock { $0 += 1 }
             arrived.notifyAll()
             _ = arrived.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0 >= 3 ? () : nil }
@@ -251,7 +251,7 @@ struct SeveralFilesTests {
         let command = ["put"] + files + [server.url + "/files/"]
         let run = try home.start(command)
         let areSent: Bool? = pollUntil(within: .seconds(60)) {
-            server.requests.filter(\.hasReadContent).count == 3 ? true : nil
+            server.requests.filter(\.isComplete).count == 3 ? true : nil
         }
         #expect(areSent == true)
         run.process.kill(SIGKILL)
@@ -313,7 +313,7 @@ struct SeveralFilesTests {
     @Test("resume of several transfers uses one connection and names the file in each message")
     func resumed() throws {
         let server = try ScriptedServer { request, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             let fields: Fields = [ScriptedUpload.version.0: ScriptedUpload.version.1, "Upload-Complete": "?1"]
             if request.method == "PUT" {
                 try reply.interim(104, fields.merging(["Location": "/u" + request.target, "Upload-Complete": "?0"]))
@@ -344,7 +344,7 @@ struct SeveralFilesTests {
                 try reply.interim(104, fields)
                 return reply.reset()
             }
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(201)
         }
         let home = try CommandHome()
@@ -364,7 +364,7 @@ struct SeveralFilesTests {
     @Test("A command that sent no file leaves no list")
     func nothingSent() throws {
         let server = try ScriptedServer { _, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(403)
         }
         let home = try CommandHome()

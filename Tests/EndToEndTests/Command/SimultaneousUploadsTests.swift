@@ -24,7 +24,7 @@ struct SimultaneousUploadsTests {
                 return count
             }
             try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/\(number)")]))
-            try reply.discardBody()
+            try reply.discardContent()
             try script(number, reply)
         }
     }
@@ -36,7 +36,7 @@ struct SimultaneousUploadsTests {
     /// Waits until the content of this number of requests has arrived.
     private func awaitContent(_ server: ScriptedServer, _ count: Int) {
         let isThere: Bool? = pollUntil(within: .seconds(60)) {
-            server.requests.filter(\.hasReadContent).count == count ? true : nil
+            server.requests.filter(\.isComplete).count == count ? true : nil
         }
         #expect(isThere == true)
     }
@@ -83,7 +83,7 @@ struct SimultaneousUploadsTests {
             let location = isSecond ? "/u/b" : "/u/a"
             try reply.interim(104, Fields([ScriptedUpload.version, ("Location", location), ("Upload-Complete", "?0")]))
             if isSecond { return reply.reset() }
-            try reply.discardBody()
+            try reply.discardContent()
             reply.stall()
         }
         let home = try CommandHome()
@@ -133,7 +133,7 @@ struct SimultaneousUploadsTests {
                 return try reply.respond(status, ["Retry-After": "1"])
             }
             try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/\(number)")]))
-            try reply.discardBody()
+            try reply.discardContent()
             if number > 1, !isOpen {
                 _ = state.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0.isOpen ? () : nil }
             }

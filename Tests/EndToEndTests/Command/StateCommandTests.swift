@@ -109,7 +109,7 @@ struct StateCommandTests {
                 [
                     "Location": "/uploads/1", "Upload-Draft-Interop-Version": "8",
                 ])
-            try reply.discardBody()
+            try reply.discardContent()
         }
         let home = try CommandHome()
         try interrupt(home, server.url + "/files/a")
@@ -130,7 +130,7 @@ struct StateCommandTests {
                 return try reply.respond(isAllowed ? 204 : 403)
             }
             try reply.interim(104, ["Location": "/uploads/1", "Upload-Draft-Interop-Version": "8"])
-            try reply.discardBody()
+            try reply.discardContent()
         }
     }
 

@@ -25,9 +25,9 @@ final class AuthorizingApplication: Sendable {
     func decide(_ decision: @escaping Decision) { self.decision.withLock { $0 = decision } }
 
     /// The requests for decisions.
-    var asked: [ScriptedOrigin.Request] { origin.requests.filter { $0.path == "/auth" } }
+    var asked: [ReceivedRequest] { origin.requests.filter { $0.path == "/auth" } }
     /// The forwarded requests.
-    var served: [ScriptedOrigin.Request] { origin.requests.filter { $0.path != "/auth" } }
+    var served: [ReceivedRequest] { origin.requests.filter { $0.path != "/auth" } }
 
     /// Allows requests with `Authorization: User NAME SECRET`. Other requests get 401.
     static func byUser(_ fields: [(String, String)] = []) -> Decision {

@@ -214,7 +214,7 @@ struct GatewayEffectOnceTests {
         case closes, resets, resetsEarly, cutsHead, cutsLength, cutsChunks, stalls, stallsInContent, sendsNoHTTP,
             switches
 
-        func perform(_ connection: ScriptedOrigin.Connection) throws {
+        func perform(_ connection: Reply) throws {
             try connection.discardContent(atMost: self == .resetsEarly ? 1000 : .max)
             switch self {
             case .closes: connection.close()

@@ -88,7 +88,7 @@ final class EventEndpoint: Sendable {
     }
 
     private static func serve(
-        _ request: ScriptedOrigin.Request, _ connection: ScriptedOrigin.Connection, _ state: Monitor<State>
+        _ request: ReceivedRequest, _ connection: Reply, _ state: Monitor<State>
     ) throws {
         let content = try connection.readContent()
         guard let event = try? JSONDecoder().decode(ReceivedEvent.self, from: Data(content)) else {
@@ -128,7 +128,7 @@ final class EventEndpoint: Sendable {
 
     /// What is wrong with a request, by CloudEvents 1.0 and Standard Webhooks.
     private static func mistakes(
-        in request: ScriptedOrigin.Request, _ event: ReceivedEvent, _ content: [UInt8], _ secrets: [String]
+        in request: ReceivedRequest, _ event: ReceivedEvent, _ content: [UInt8], _ secrets: [String]
     ) -> [String] {
         let fields = request.fields
         let sent = fields["webhook-timestamp"] ?? ""

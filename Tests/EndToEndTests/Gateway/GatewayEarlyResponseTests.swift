@@ -7,7 +7,7 @@ import Testing
 /// Responses of an origin while the client pauses in the middle of its content.
 @Suite("The gateway as a proxy: responses before the end of a request", .blocking)
 struct GatewayEarlyResponseTests {
-    private static func refuse(_ request: ScriptedOrigin.Request, _ connection: ScriptedOrigin.Connection) throws {
+    private static func refuse(_ request: ReceivedRequest, _ connection: Reply) throws {
         try connection.discardContent(atMost: 1000)
         try connection.send("HTTP/1.1 413 Too\r\nX-A: 1\r\nContent-Length: 5\r\n\r\nlarge")
     }

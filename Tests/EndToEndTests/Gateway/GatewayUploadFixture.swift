@@ -69,7 +69,7 @@ enum GatewayUploadFixture {
     /// Expects the ordinary request for an upload with ``fields``.
     /// - Parameter credentials: the fields that the request has in addition.
     static func expectRequest(
-        _ request: ScriptedOrigin.Request?, method: String = "POST", target: String = target,
+        _ request: ReceivedRequest?, method: String = "POST", target: String = target,
         _ content: [UInt8] = content, credentials: [(String, String)] = [],
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
@@ -90,7 +90,7 @@ enum GatewayUploadFixture {
     ///   - added: the names of fields with any value that the request has in addition.
     ///   - allowed: the names of fields that it can have.
     static func expectFields(
-        _ request: ScriptedOrigin.Request, credentials: [(String, String)] = [], added: Set<String> = added,
+        _ request: ReceivedRequest, credentials: [(String, String)] = [], added: Set<String> = added,
         allowed: Set<String> = [], sourceLocation: SourceLocation = #_sourceLocation
     ) {
         let note = Comment(rawValue: request.text)

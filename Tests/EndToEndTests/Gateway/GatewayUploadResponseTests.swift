@@ -94,7 +94,7 @@ struct GatewayUploadResponseTests {
         }
     }
 
-    private static func respond(_ body: [UInt8], _ framing: String, _ connection: ScriptedOrigin.Connection) throws {
+    private static func respond(_ body: [UInt8], _ framing: String, _ connection: Reply) throws {
         let head = "HTTP/1.1 200 OK\r\nX-App: 1\r\n"
         switch framing {
         case "length":

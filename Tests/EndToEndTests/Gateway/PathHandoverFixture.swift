@@ -46,7 +46,7 @@ final class PathHandover: Sendable {
     var movedFiles: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: destination)) ?? []).sorted() }
 
     /// The path that a request contains, which has to be one of this directory.
-    func file(of request: ScriptedOrigin.Request) throws -> String {
+    func file(of request: ReceivedRequest) throws -> String {
         let file = try #require(request.fields["Onward-Path"], "\(request.text)")
         let parts = file.split(separator: "/", omittingEmptySubsequences: false)
         #expect(file.hasPrefix(path + "/") && parts.last == "content", "\(file)")
@@ -57,7 +57,7 @@ final class PathHandover: Sendable {
 
     /// Moves the file of a request away, and returns its new path.
     @discardableResult
-    func move(_ request: ScriptedOrigin.Request) throws -> String {
+    func move(_ request: ReceivedRequest) throws -> String {
         let target = destination + "/\(movedFiles.count)"
         guard rename(try file(of: request), target) == 0 else { throw Errno.current }
         return target
@@ -107,7 +107,7 @@ final class PathHandover: Sendable {
     /// Expects the request for an upload: its metadata, and no content.
     /// - Parameter added: the fields that Onward adds to each request.
     static func expectRequest(
-        _ request: ScriptedOrigin.Request?, length: Int, added: Set<String> = GatewayUploadFixture.added,
+        _ request: ReceivedRequest?, length: Int, added: Set<String> = GatewayUploadFixture.added,
         sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
         let request = try #require(request, "the origin got no request", sourceLocation: sourceLocation)

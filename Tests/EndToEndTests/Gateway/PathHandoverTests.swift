@@ -203,7 +203,7 @@ struct GatewayPathHandoverTests {
     enum End: String, CaseIterable, Sendable {
         case cut, unavailable, stalls
 
-        func perform(_ connection: ScriptedOrigin.Connection) throws {
+        func perform(_ connection: Reply) throws {
             switch self {
             case .cut: connection.close()
             case .unavailable: try connection.respond("503 Wait")

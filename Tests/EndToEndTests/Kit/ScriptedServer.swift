@@ -1,6 +1,5 @@
 import ConformanceKit
 import Glibc
-import HTTPSemantics
 import SystemCalls
 import TestSupport
 
@@ -18,7 +17,6 @@ final class ScriptedServer: Sendable {
         var requests: [ReceivedRequest] = []
         var now = 0
         var maxRunning = 0
-        var connections = 0
     }
 
     private let listener: LoopbackListener
@@ -28,7 +26,6 @@ final class ScriptedServer: Sendable {
         let state = Monitor(State())
         self.state = state
         listener = try LoopbackListener("scripted") { connection, number in
-            state.withLock { $0.connections = max($0.connections, number) }
             try? Self.serve(connection, number, state, script)
         }
     }
@@ -40,7 +37,7 @@ final class ScriptedServer: Sendable {
     /// The largest number of scripts that ran at the same time.
     var maxConcurrentScripts: Int { state.withLock { $0.maxRunning } }
     /// The number of accepted connections.
-    var connections: Int { state.withLock { $0.connections } }
+    var connections: Int { listener.connections }
 
     /// Waits until this number of requests has arrived.
     func awaitRequests(_ count: Int, within limit: Duration = .seconds(60)) -> Bool {
@@ -50,9 +47,11 @@ final class ScriptedServer: Sendable {
     private static func serve(
         _ connection: FileDescriptor, _ number: Int, _ state: Monitor<State>, _ script: Script
     ) throws {
-        let input = ConnectionInput(connection)
-        while true {
-            let request = try readHead(input, number)
+        let input = PeerInput(connection)
+        while let head = try input.head() {
+            guard let request = ReceivedRequest(head, connection: number) else {
+                throw WireFailure.malformed(String(decoding: head, as: UTF8.self))
+            }
             let place = state.withLock { state in
                 state.requests.append(request)
                 state.now += 1
@@ -61,30 +60,12 @@ final class ScriptedServer: Sendable {
             }
             state.notifyAll()
             defer { state.withLock { $0.now -= 1 } }
-            let reply = Reply(to: request, on: connection, input) { bytes, isComplete in
-                state.withLock { state in
-                    state.requests[place].contentCount += Int64(bytes.count)
-                    let room = keptContent - state.requests[place].content.count
-                    state.requests[place].content.append(contentsOf: bytes.prefix(room))
-                    state.requests[place].hasReadContent = isComplete
-                }
+            let reply = Reply(to: request, on: input) { part, isComplete in
+                state.withLock { $0.requests[place].note(part, isComplete: isComplete, keeping: keptContent) }
             }
             try script(request, reply)
             if reply.isOver || !reply.isAnswered { return }
             if !reply.hasReadContent { return reply.drain() }
         }
-    }
-
-    private static func readHead(_ input: ConnectionInput, _ number: Int) throws -> ReceivedRequest {
-        let line = try input.line()
-        let parts = line.split(separator: " ").map(String.init)
-        guard parts.count == 3 else { throw WireFailure.malformed(line) }
-        var fields = Fields()
-        while case let line = try input.line(), !line.isEmpty {
-            guard let colon = line.firstIndex(of: ":") else { throw WireFailure.malformed(line) }
-            fields.append(String(line[..<colon]), String(line[line.index(after: colon)...]))
-        }
-        return ReceivedRequest(
-            method: parts[0], target: parts[1], fields: fields, connection: number, arrivedAt: .now)
     }
 }

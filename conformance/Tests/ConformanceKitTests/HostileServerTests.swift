@@ -24,7 +24,9 @@ struct HostileServerTests {
     @Test("A run against a hostile server ends with status 2", arguments: Behavior.allCases)
     func hostile(_ behavior: Behavior) async throws {
         let report = try await onThread {
-            let server = try HostileServer { HostileServerTests.serve(behavior, $0) }
+            let server = try LoopbackListener("hostile") { connection, _ in
+                HostileServerTests.serve(behavior, connection)
+            }
             var settings = ServerSettings(url: "http://127.0.0.1:\(server.port)/files/")
             settings.timeout = .milliseconds(200)
             return try ServerRun(settings, control: nil).run()
@@ -55,9 +57,9 @@ struct HostileServerTests {
     @Test("The sizes of a transcript and a response body are limited")
     func bounds() async throws {
         let kept = try await onThread { () -> (Int, Int, Int64) in
-            let server = try HostileServer { connection in
+            let server = try LoopbackListener("hostile") { connection, _ in
                 // If the request were not read, the close would reset the connection.
-                _ = try? PeerInput(connection).head()
+                _ = try? ReferenceInput(connection).head()
                 HostileServerTests.write(connection, "HTTP/1.1 200 OK\r\nContent-Length: 20971520\r\n\r\n")
                 let block = [UInt8](repeating: UInt8(ascii: "a"), count: 1 << 20)
                 for _ in 0..<20 where !HostileServerTests.write(connection, block) { return }
@@ -79,7 +81,7 @@ struct HostileServerTests {
     }
 
     private static func serve(_ behavior: Behavior, _ connection: FileDescriptor) {
-        let input = PeerInput(connection)
+        let input = ReferenceInput(connection)
         if behavior == .closesAtOnce { return }
         if behavior == .neverReads {
             // Waits until the peer closes the connection.

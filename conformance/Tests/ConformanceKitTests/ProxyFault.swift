@@ -1,4 +1,4 @@
-/// A fault of ``FaultProxy``.
+/// A fault of ``ReverseProxy``.
 enum ProxyFault: String, CaseIterable, Sendable {
     case buffersBodies
     case buffersChunkedBodies

@@ -38,7 +38,7 @@ extension ReferenceSession {
                 }
                 return true
             }
-        } catch PeerInput.Failure.malformed {
+        } catch ReferenceInput.Failure.malformed {
             return .malformed
         } catch {
             let completes =

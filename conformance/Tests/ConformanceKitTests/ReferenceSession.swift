@@ -8,7 +8,7 @@ import SystemCalls
 final class ReferenceSession {
     let server: ReferenceServer
     let connection: FileDescriptor
-    let input: PeerInput
+    let input: ReferenceInput
     private var isOpen = true
     /// Whether the content of the current request was read to its end.
     var contentIsRead = false
@@ -16,7 +16,7 @@ final class ReferenceSession {
     init(_ server: ReferenceServer, _ connection: FileDescriptor) {
         self.server = server
         self.connection = connection
-        input = PeerInput(connection)
+        input = ReferenceInput(connection)
         input.acceptsHugeLengths = server.uses(.acceptsHugeLengths)
         input.acceptsLineFeeds = server.uses(.acceptsLineFeeds)
     }
@@ -28,9 +28,9 @@ final class ReferenceSession {
             do {
                 guard let lines = try input.head() else { return }
                 try serve(lines)
-            } catch PeerInput.Failure.tooLong {
+            } catch ReferenceInput.Failure.tooLong {
                 end(ReferenceReply(status: 431), to: "GET")
-            } catch PeerInput.Failure.malformed {
+            } catch ReferenceInput.Failure.malformed {
                 end(ReferenceReply(status: 400), to: "GET")
             } catch {
                 return

@@ -98,7 +98,7 @@ enum ServerConfiguration: String, Sendable, CaseIterable {
             }
             let storage = try SharedStorage()
             let ports = try (0..<SharedStorage.nodes).map { _ in try FixedPort.next() }
-            let proxy = try TestSupport.FaultProxy(toEach: ports)
+            let proxy = try FaultProxy(toEach: ports)
             defer { withExtendedLifetime((storage, proxy)) {} }
             settings.startCommand = Self.command(
                 onward, storage, ports, options, scheme: settings.url.prefix { $0 != ":" })

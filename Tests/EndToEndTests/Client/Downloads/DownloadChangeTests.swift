@@ -126,8 +126,8 @@ struct DownloadChangeTests {
         let file = file
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, file.fields.merging(["Transfer-Encoding": "chunked"]))
-            try reply.send(raw: String(file.bytes.count, radix: 16) + "\r\n")
-            try reply.send(raw: file.bytes)
+            try reply.send(String(file.bytes.count, radix: 16) + "\r\n")
+            try reply.send(file.bytes)
             reply.stall()
         }
         let download = try fixture.download(server.url)

@@ -85,9 +85,9 @@ struct DownloadDestinationTests {
         let server = try ScriptedServer { request, reply in
             if request.fields.contains("Range") { return try file.serve(request, reply) }
             try reply.begin(200, file.fields.merging(["Content-Length": "\(file.bytes.count)"]))
-            try reply.send(raw: [UInt8](file.bytes[..<1_000_000]))
+            try reply.send([UInt8](file.bytes[..<1_000_000]))
             isHeld.waitForever { $0 ? nil : () }
-            try reply.send(raw: [UInt8](file.bytes[1_000_000...]))
+            try reply.send([UInt8](file.bytes[1_000_000...]))
         }
         let fixture = try UploadFixture()
         let download = try fixture.download(server.url)

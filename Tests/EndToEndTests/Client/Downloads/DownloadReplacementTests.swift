@@ -180,7 +180,7 @@ struct DownloadReplacementTests {
             case 2:
                 try reply.begin(
                     200, ["ETag": "W/\"w\"", "Content-Type": "application/octet-stream", "Content-Length": "500000"])
-                try reply.send(raw: [UInt8](repeating: 7, count: 100_000))
+                try reply.send([UInt8](repeating: 7, count: 100_000))
                 reply.reset()
             default: try file.serve(request, reply)
             }

@@ -18,7 +18,7 @@ struct DownloadResumptionTests {
         return try ScriptedServer { request, reply in
             guard counter.next() == 1 else { return try file.serve(request, reply) }
             try reply.begin(200, fields.merging(["Content-Length": "\(file.bytes.count)"]))
-            try reply.send(raw: [UInt8](file.bytes[..<count]))
+            try reply.send([UInt8](file.bytes[..<count]))
             reply.stall()
         }
     }

@@ -102,9 +102,9 @@ struct DownloadTests {
             try reply.interim(102)
             try reply.begin(200, ["ETag": "\"one\"", "Transfer-Encoding": "chunked"])
             for start in [0, 400_000] {
-                try reply.send(raw: "61A80\r\n")
-                try reply.send(raw: [UInt8](file.bytes[start..<start + 400_000]))
-                try reply.send(raw: "\r\n")
+                try reply.send("61A80\r\n")
+                try reply.send([UInt8](file.bytes[start..<start + 400_000]))
+                try reply.send("\r\n")
             }
             reply.close()
         }
@@ -132,7 +132,7 @@ struct DownloadTests {
                     try reply.send(chunk: "")
                 } else {
                     try reply.begin(200, ["Connection": "close"])
-                    try reply.send(raw: bytes)
+                    try reply.send(bytes)
                     reply.close()
                 }
             }
@@ -198,7 +198,7 @@ struct DownloadTests {
                         return try file.serve(request, reply)
                     }
                     try reply.begin(200, file.fields.merging(["Content-Length": "2000000"]))
-                    try reply.send(raw: [UInt8](file.bytes[..<500_000]))
+                    try reply.send([UInt8](file.bytes[..<500_000]))
                     pace.step()
                     reply.stall()
                 }
@@ -243,9 +243,9 @@ struct DownloadTests {
         let isHeld = Monitor(true)
         let server = try ScriptedServer { request, reply in
             try reply.begin(200, file.fields.merging(["Content-Length": "2000000"]))
-            try reply.send(raw: [UInt8](file.bytes[..<1_000_000]))
+            try reply.send([UInt8](file.bytes[..<1_000_000]))
             isHeld.waitForever { $0 ? nil : () }
-            try reply.send(raw: [UInt8](file.bytes[1_000_000...]))
+            try reply.send([UInt8](file.bytes[1_000_000...]))
         }
         let fixture = try UploadFixture()
         let download = try fixture.download(server.url)

@@ -34,7 +34,7 @@ struct ScriptedFile: Sendable {
     ) throws {
         guard let cut, cut < content.count else { return try reply.respond(status, fields, [UInt8](content)) }
         try reply.begin(status, fields.merging(["Content-Length": "\(content.count)"]))
-        try reply.send(raw: [UInt8](content.prefix(cut)))
+        try reply.send([UInt8](content.prefix(cut)))
         reply.close()
     }
 }

@@ -20,7 +20,7 @@ struct StalledDownloadTests {
             switch counter.next() {
             case 1:
                 try reply.begin(200, file.fields.merging(["Content-Length": "\(file.bytes.count)"]))
-                try reply.send(raw: [UInt8](file.bytes[..<1_000_000]))
+                try reply.send([UInt8](file.bytes[..<1_000_000]))
                 if staysOpen { reply.stall() } else { reply.close() }
             // After the close the client sends a second request. It gets no response, so again nothing arrives.
             case 2 where !staysOpen: reply.stall()

@@ -16,7 +16,7 @@ struct StreamedDownloadTests {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, ["ETag": "\"one\"", "Content-Length": "\(bytes.count)"])
             for start in stride(from: 0, to: bytes.count, by: 1 << 20) {
-                try reply.send(raw: [UInt8](bytes[start..<start + (1 << 20)]))
+                try reply.send([UInt8](bytes[start..<start + (1 << 20)]))
                 sent.withLock { $0 += 1 << 20 }
             }
         }

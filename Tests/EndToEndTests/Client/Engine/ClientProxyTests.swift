@@ -52,7 +52,7 @@ struct ClientProxyTests {
     @Test("A 407 to a request without a tunnel is reported as a response of the proxy, too", arguments: ["put", "get"])
     func plain(command: String) throws {
         let proxy = try ScriptedServer { _, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(407, ["Proxy-Authenticate": "Basic realm=x"])
         }
         let home = try CommandHome()
@@ -105,13 +105,13 @@ struct ClientProxyTests {
         arguments: ["put", "get"], [false, true])
     func trickling(command: String, isHeadBegun: Bool) throws {
         let proxy = try ScriptedServer { _, reply in
-            if isHeadBegun { try reply.send(raw: "HTTP/1.1 200 OK\r\n") }
+            if isHeadBegun { try reply.send("HTTP/1.1 200 OK\r\n") }
             let pieces =
                 isHeadBegun
                 ? (0..<600).map { "X-\($0): y\r\n" }
                 : ("HTTP/1.1 200 " + String(repeating: "O", count: 600)).map { String($0) }
             for piece in pieces {
-                try reply.send(raw: piece)
+                try reply.send(piece)
                 Deadline.pause(.milliseconds(100))
             }
         }
@@ -129,7 +129,7 @@ struct ClientProxyTests {
     @Test("If nothing follows an interim response, the transfer times out, and the message does not name the proxy")
     func answering() throws {
         let proxy = try ScriptedServer { _, reply in
-            try reply.send(raw: "HTTP/1.1 103 Early Hints\r\n\r\n")
+            try reply.send("HTTP/1.1 103 Early Hints\r\n\r\n")
             reply.stall()
         }
         let home = try CommandHome()

@@ -12,7 +12,7 @@ struct EngineConnectionTests {
     @Test("a request through a proxy has an absolute target")
     func proxy() async throws {
         let proxy = try ScriptedServer { _, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(200, [:], "through")
         }
         var request = fixture.request(
@@ -55,7 +55,7 @@ struct EngineConnectionTests {
     func faults() async throws {
         let bytes = Payload.bytes(600_000)
         let server = try ScriptedServer { request, reply in
-            let body = try reply.readAll()
+            let body = try reply.readContent()
             try reply.respond(200, [:], request.method == "PUT" ? body : bytes)
         }
         let seed = SeededGenerator.runSeed

@@ -17,7 +17,7 @@ struct EngineEarlyResponseTests {
         arguments: [200, 201, 204, 409, 413, 500], Timing.allCases)
     func early(status: Int, timing: Timing) async throws {
         let server = try ScriptedServer { _, reply in
-            _ = try reply.readBody(atMost: 300_000)
+            _ = try reply.readContent(atMost: 300_000)
             try reply.respond(status, ["Upload-Offset": "5"], status == 204 ? "" : "why")
             switch timing {
             case .drained: reply.drain()
@@ -40,7 +40,7 @@ struct EngineEarlyResponseTests {
         [false, true])
     func chunked(status: Int, closes: Bool) async throws {
         let server = try ScriptedServer { _, reply in
-            _ = try reply.readBody(atMost: 300_000)
+            _ = try reply.readContent(atMost: 300_000)
             try reply.begin(
                 status,
                 closes ? ["Transfer-Encoding": "chunked", "Connection": "close"] : ["Transfer-Encoding": "chunked"])
@@ -58,7 +58,7 @@ struct EngineEarlyResponseTests {
     @Test("CLI-36: a final response of a server that does not read the bytes in libcurl's buffer is delivered, too")
     func stuck() async throws {
         let server = try ScriptedServer { _, reply in
-            _ = try reply.readBody(atMost: 300_000)
+            _ = try reply.readContent(atMost: 300_000)
             // The kernels' buffers are full after this time.
             Deadline.pause(.milliseconds(500))
             try reply.begin(200, ["Transfer-Encoding": "chunked"])
@@ -88,7 +88,7 @@ struct EngineEarlyResponseTests {
     @Test("a connection with an early response is not used again")
     func notReused() async throws {
         let server = try ScriptedServer { request, reply in
-            if request.method == "PUT" { _ = try reply.readBody(atMost: 300_000) }
+            if request.method == "PUT" { _ = try reply.readContent(atMost: 300_000) }
             try reply.respond(200, [:], "ok")
             if request.method == "PUT" { reply.stall() }
         }
@@ -103,7 +103,7 @@ struct EngineEarlyResponseTests {
         var lost = 0
         for round in 0..<60 {
             let server = try ScriptedServer { _, reply in
-                _ = try reply.discardBody(atMost: 100_000 + round * 37_000)
+                _ = try reply.discardContent(atMost: 100_000 + round * 37_000)
                 try reply.respond(409, [:], "conflict")
                 reply.close()
             }

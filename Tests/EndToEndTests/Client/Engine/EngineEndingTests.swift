@@ -16,7 +16,7 @@ struct EngineEndingTests {
     func cut(after count: Int) async throws {
         let server = try ScriptedServer { _, reply in
             try reply.interim(104, ["Location": "/u"])
-            _ = try reply.discardBody(atMost: count)
+            _ = try reply.discardContent(atMost: count)
             reply.reset()
         }
         var interim = 0
@@ -64,11 +64,11 @@ struct EngineEndingTests {
     func stall() async throws {
         let server = try ScriptedServer { request, reply in
             switch request.target {
-            case "/content": _ = try reply.discardBody(atMost: 100_000)
-            case "/response": try reply.discardBody()
+            case "/content": _ = try reply.discardContent(atMost: 100_000)
+            case "/response": try reply.discardContent()
             default:
                 try reply.begin(200, ["Content-Length": "10"])
-                try reply.send(raw: "abc")
+                try reply.send("abc")
             }
             reply.stall()
         }
@@ -94,7 +94,7 @@ struct EngineEndingTests {
                 let server = try ScriptedServer { _, reply in
                     for _ in 0..<8 {
                         Deadline.pause(.milliseconds(200))
-                        _ = try reply.readBody(atMost: 1_000_000)
+                        _ = try reply.readContent(atMost: 1_000_000)
                         pace.step()
                     }
                     for _ in 0..<5 {
@@ -105,7 +105,7 @@ struct EngineEndingTests {
                     try reply.begin(200, ["Content-Length": "5"])
                     for _ in 0..<5 {
                         Deadline.pause(.milliseconds(150))
-                        try reply.send(raw: "a")
+                        try reply.send("a")
                         pace.step()
                     }
                 }
@@ -120,7 +120,7 @@ struct EngineEndingTests {
     func cancel() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.interim(104)
-            _ = try reply.discardBody(atMost: 1_000_000)
+            _ = try reply.discardContent(atMost: 1_000_000)
             reply.stall()
         }
         let before = fixture.engine.start(fixture.request("PUT", server.url, [:], source.completeContent))
@@ -141,7 +141,7 @@ struct EngineEndingTests {
     @Test("an exchange that is canceled by another thread while it ends has one result")
     func cancelRace() async throws {
         let server = try ScriptedServer { _, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(200)
         }
         let fixture = fixture
@@ -177,7 +177,7 @@ struct EngineEndingTests {
     @Test("a connection that the server has closed is replaced if nothing was sent on it yet")
     func staleConnection() async throws {
         let server = try ScriptedServer { _, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(200)
             reply.close()
         }
@@ -191,7 +191,7 @@ struct EngineEndingTests {
     @Test("many exchanges run at the same time")
     func many() async throws {
         let server = try ScriptedServer { _, reply in
-            let body = try reply.readAll()
+            let body = try reply.readContent()
             try reply.respond(200, [:], body.sha256)
         }
         let fixture = fixture

@@ -53,9 +53,9 @@ struct EngineEndlessTests {
     @Test("interim responses and a head that never ends do not extend the stall timeout", arguments: [true, false])
     func trickle(isInterim: Bool) async throws {
         let server = try ScriptedServer { _, reply in
-            if !isInterim { try reply.send(raw: "HTTP/1.1 200 OK\r\n") }
+            if !isInterim { try reply.send("HTTP/1.1 200 OK\r\n") }
             for number in 0..<600 {
-                if isInterim { try reply.interim(104) } else { try reply.send(raw: "X-\(number): y\r\n") }
+                if isInterim { try reply.interim(104) } else { try reply.send("X-\(number): y\r\n") }
                 Deadline.pause(.milliseconds(100))
             }
         }

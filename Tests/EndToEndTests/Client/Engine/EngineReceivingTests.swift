@@ -50,7 +50,7 @@ struct EngineReceivingTests {
     func short(ending: Ending, isChunked: Bool) async throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, isChunked ? ["Transfer-Encoding": "chunked"] : ["Content-Length": "1000"])
-            if isChunked { try reply.send(chunk: "0123456789") } else { try reply.send(raw: "0123456789") }
+            if isChunked { try reply.send(chunk: "0123456789") } else { try reply.send("0123456789") }
             Deadline.pause(.milliseconds(100))
             if ending == .reset { reply.reset() } else { reply.close() }
         }
@@ -66,7 +66,7 @@ struct EngineReceivingTests {
     func untilClose() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, ["Connection": "close"])
-            try reply.send(raw: "0123456789")
+            try reply.send("0123456789")
             reply.close()
         }
         let result = await fixture.run(fixture.request("GET", server.url))
@@ -77,7 +77,7 @@ struct EngineReceivingTests {
     func trailers() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, ["Transfer-Encoding": "chunked", "Trailer": "ETag"])
-            try reply.send(raw: "3\r\nabc\r\n0\r\nETag: \"late\"\r\nX: y\r\n\r\n")
+            try reply.send("3\r\nabc\r\n0\r\nETag: \"late\"\r\nX: y\r\n\r\n")
         }
         let result = await fixture.run(fixture.request("GET", server.url))
         #expect(result.failure == nil && result.content == Array("abc".utf8))
@@ -95,9 +95,9 @@ struct EngineReceivingTests {
     @Test("a head of more than 256 KiB is refused")
     func hugeHead() async throws {
         let server = try ScriptedServer { _, reply in
-            try reply.send(raw: "HTTP/1.1 200 OK\r\n")
-            for number in 0..<20 { try reply.send(raw: "X-\(number): \(String(repeating: "a", count: 20_000))\r\n") }
-            try reply.send(raw: "\r\n")
+            try reply.send("HTTP/1.1 200 OK\r\n")
+            for number in 0..<20 { try reply.send("X-\(number): \(String(repeating: "a", count: 20_000))\r\n") }
+            try reply.send("\r\n")
             reply.close()
         }
         let result = await fixture.run(fixture.request("GET", server.url))
@@ -113,7 +113,7 @@ struct EngineReceivingTests {
         arguments: ["220 mail ready\r\n", "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n"])
     func notHTTP(text: String) async throws {
         let server = try ScriptedServer { _, reply in
-            try reply.send(raw: text)
+            try reply.send(text)
             reply.close()
         }
         let result = await fixture.run(fixture.request("GET", server.url))

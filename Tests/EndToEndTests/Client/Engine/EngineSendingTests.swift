@@ -16,7 +16,7 @@ struct EngineSendingTests {
     @Test("a part of a source is sent with Content-Length and without Expect; all other fields are unchanged")
     func content() async throws {
         let server = try ScriptedServer { _, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(201, ["Location": "/x"], "done")
         }
         let source = MemorySource(bytes)
@@ -59,7 +59,7 @@ struct EngineSendingTests {
         arguments: [1, 10_000, 65_535, 65_536])
     func inMemory(count: Int) async throws {
         let server = try ScriptedServer { _, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(201)
         }
         let content = Array(bytes[..<count])
@@ -86,7 +86,7 @@ struct EngineSendingTests {
     @Test("content of unknown length is sent in chunks until the source ends or the maximum is reached")
     func chunked() async throws {
         let server = try ScriptedServer { _, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(204)
         }
         let source = MemorySource(bytes, hasLength: false)
@@ -98,14 +98,14 @@ struct EngineSendingTests {
         #expect(requests[0].content == Array(bytes[500_000...]) && requests[1].content == Array(bytes[..<1_234_567]))
         for request in requests {
             #expect(request.fields["Transfer-Encoding"] == "chunked" && !request.fields.contains("Content-Length"))
-            #expect(request.hasReadContent)
+            #expect(request.isComplete)
         }
     }
 
     @Test("a source that fails or ends too early ends the exchange, and the server receives no complete content")
     func sourceFails() async throws {
         let server = try ScriptedServer { _, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(204)
         }
         let unreadable = MemorySource(bytes, failsAt: 1_000_000)
@@ -120,7 +120,7 @@ struct EngineSendingTests {
         let gone = MemorySource(bytes, failsAt: 500_000, .unavailable(at: 7))
         let third = await fixture.run(fixture.request("PUT", server.url, [:], gone.completeContent))
         #expect(third.failure == .sourceFailed(at: 500_000, .unavailable(at: 7)))
-        #expect(server.requests.allSatisfy { !$0.hasReadContent })
+        #expect(server.requests.allSatisfy { !$0.isComplete })
     }
 
     @Test("the gate holds the content back until it is opened")
@@ -133,7 +133,7 @@ struct EngineSendingTests {
                     Deadline.pause(.seconds(2))
                     try reply.interim(104, ["Location": "/u"])
                     pace.step()
-                    try reply.discardBody()
+                    try reply.discardContent()
                     try reply.respond(200)
                 }
                 let source = MemorySource(bytes)
@@ -164,10 +164,10 @@ struct EngineSendingTests {
             { pace in
                 let start = ContinuousClock.now
                 let server = try ScriptedServer { _, reply in
-                    _ = try reply.readBody(atMost: 1)
+                    _ = try reply.readContent(atMost: 1)
                     #expect((.milliseconds(1900)...EngineFixture.promptLimit).contains(.now - start))
                     pace.step()
-                    try reply.discardBody()
+                    try reply.discardContent()
                     try reply.respond(200)
                 }
                 var request = fixture.request("PUT", server.url, [:], MemorySource(bytes).completeContent)
@@ -181,12 +181,12 @@ struct EngineSendingTests {
     @Test("all interim responses are reported as they arrive, separately from the final head")
     func interim() async throws {
         let server = try ScriptedServer { _, reply in
-            try reply.send(raw: "HTTP/1.1 100 Continue\r\n\r\n")
+            try reply.send("HTTP/1.1 100 Continue\r\n\r\n")
             for number in 1...50 {
-                _ = try reply.readBody(atMost: 10_000)
+                _ = try reply.readContent(atMost: 10_000)
                 try reply.interim(104, ["Upload-Offset": "\(number * 10_000)"])
             }
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(200, ["A": "b"])
         }
         var heads: [ClientResponseHead] = []
@@ -207,10 +207,10 @@ struct EngineSendingTests {
     func progress() async throws {
         let server = try ScriptedServer { _, reply in
             for _ in 0..<10 {
-                _ = try reply.readBody(atMost: 1_200_000)
+                _ = try reply.readContent(atMost: 1_200_000)
                 Deadline.pause(.milliseconds(50))
             }
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(200)
         }
         let source = MemorySource([UInt8](repeating: 1, count: 12_000_000))
@@ -232,7 +232,7 @@ struct EngineSendingTests {
                 limit, until: { $0.0.failure == nil },
                 { pace in
                     let server = try ScriptedServer { request, reply in
-                        while try !reply.readBody(atMost: 20_000).isEmpty { pace.step() }
+                        while try !reply.readContent(atMost: 20_000).isEmpty { pace.step() }
                         try reply.respond(200, [:], [UInt8](repeating: 1, count: method == "GET" ? 400_000 : 0))
                     }
                     let content = method == "PUT" ? MemorySource(Payload.bytes(400_000)).completeContent : nil

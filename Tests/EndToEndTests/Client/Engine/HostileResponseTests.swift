@@ -21,7 +21,7 @@ struct HostileResponseTests {
         try ScriptedServer { request, reply in
             let next = exchanges.withLock { $0.isEmpty ? nil : $0.removeFirst() }
             guard let next else { return try reply.respond(404, ["Connection": "close"], "no more") }
-            try reply.send(raw: next.bytes)
+            try reply.send(next.bytes)
             if next.isReset { reply.reset() } else { reply.drain() }
         }
     }

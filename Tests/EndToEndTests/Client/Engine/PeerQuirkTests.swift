@@ -157,7 +157,7 @@ extension ScriptedUpload {
     {
         var left = maxCount
         while left > 0 {
-            let piece = try reply.readBody(atMost: min(left, 64 << 10))
+            let piece = try reply.readContent(atMost: min(left, 64 << 10))
             if piece.isEmpty { return }
             inventory.append(piece)
             left -= piece.count

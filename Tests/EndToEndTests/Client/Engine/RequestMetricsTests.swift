@@ -50,7 +50,7 @@ struct RequestMetricsTests {
     func interrupted() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.interim(103)
-            try reply.discardBody(atMost: 1000)
+            try reply.discardContent(atMost: 1000)
             reply.reset()
         }
         let fixture = try UploadFixture { $0.retry.maxRetriesWithoutProgress = 0 }

@@ -265,7 +265,7 @@ struct SessionDownloadTests {
     func unresumable() async throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, ["Content-Length": "1000000"])
-            try reply.send(raw: Payload.bytes(100_000))
+            try reply.send(Payload.bytes(100_000))
             reply.stall()
         }
         let fixture = try SessionFixture()

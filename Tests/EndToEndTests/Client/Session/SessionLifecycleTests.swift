@@ -15,7 +15,7 @@ struct SessionLifecycleTests {
             if request.method == "GET" { return try reply.respond(200, [:], "hello") }
             if request.fields.contains("Upload-Complete") { try reply.interim(104, upload.announcement) }
             _ = gate.wait(until: Deadline(in: .seconds(50)).nanoseconds) { $0 ? () : nil }
-            _ = try reply.readAll()
+            _ = try reply.readContent()
             try reply.respond(200, [:], "taken")
         }
     }
@@ -151,7 +151,7 @@ struct SessionLifecycleTests {
     func cancelAfterFinish(hasTransfer: Bool) throws {
         let server = try ScriptedServer { _, reply in
             try reply.begin(200, ["Content-Length": "1000"])
-            try reply.send(raw: "beginning")
+            try reply.send("beginning")
             reply.stall()
         }
         let fixture = try SessionFixture()

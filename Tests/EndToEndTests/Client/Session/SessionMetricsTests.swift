@@ -81,7 +81,7 @@ struct SessionMetricsTests {
                 return count
             }
             if number == 2 {
-                while try !reply.readBody(atMost: 64 << 10).isEmpty {}
+                while try !reply.readContent(atMost: 64 << 10).isEmpty {}
                 return try reply.respond(503)
             }
             try model.serve(request, reply)

@@ -155,7 +155,7 @@ struct SessionUploadTests {
     func statuses(status: Int) async throws {
         let server = try ScriptedServer { request, reply in
             if request.method == "OPTIONS" { return try reply.respond(204) }
-            _ = try reply.readAll()
+            _ = try reply.readContent()
             try reply.respond(status, ["X-Reason": "because"], "no")
         }
         let fixture = try SessionFixture()

@@ -20,7 +20,7 @@ struct ScriptedUpload: Sendable {
     func receiveContent(_ reply: Reply, atMost maxCount: Int = .max) throws {
         var left = maxCount
         while left > 0 {
-            let piece = try reply.readBody(atMost: min(left, 64 << 10))
+            let piece = try reply.readContent(atMost: min(left, 64 << 10))
             if piece.isEmpty { return }
             inventory.append(piece)
             left -= piece.count

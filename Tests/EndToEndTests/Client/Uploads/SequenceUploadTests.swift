@@ -93,7 +93,7 @@ struct SequenceUploadTests {
         let server = try ScriptedServer { request, reply in
             guard request.method == "PUT" else { return try ScriptedUpload().serve(request, reply) }
             try reply.interim(104, ScriptedUpload().announcement)
-            try reply.discardBody(atMost: 1000)
+            try reply.discardContent(atMost: 1000)
             if !isAnswered { return reply.stall() }
             try reply.respond(403, ["Upload-Complete": "?1"], "no")
         }

@@ -8,7 +8,7 @@ import Testing
 struct SpecialSourceTests {
     private func server() throws -> ScriptedServer {
         try ScriptedServer { _, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(201)
         }
     }
@@ -69,6 +69,6 @@ struct SpecialSourceTests {
         let server = try server()
         let home = try CommandHome()
         try home.run("put", try home.file([]), server.url + "/x").expect(0)
-        #expect(server.requests.first?.hasReadContent == true && server.requests.first?.contentCount == 0)
+        #expect(server.requests.first?.isComplete == true && server.requests.first?.contentCount == 0)
     }
 }

@@ -42,7 +42,7 @@ struct UploadCreationTests {
     func atOnce() async throws {
         // The server sends nothing before it has all content.
         let server = try ScriptedServer { _, reply in
-            try reply.discardBody()
+            try reply.discardContent()
             try reply.respond(201, ["Upload-Complete": "?1"])
         }
         // If the content waited, the test would exceed its time limit.
@@ -94,7 +94,7 @@ struct UploadCreationTests {
         }
         #expect(server.requests.filter { $0.method == "OPTIONS" }.count == 1)
         // The optimistic creation does not send more than the server accepts, either.
-        #expect(server.requests.allSatisfy { $0.contentCount <= 3_000_000 && $0.hasReadContent })
+        #expect(server.requests.allSatisfy { $0.contentCount <= 3_000_000 && $0.isComplete })
     }
 
     @Test("a request with the default method, GET, is sent as POST")

@@ -43,7 +43,7 @@ struct UploadRefusalTests {
     func largeRejection(status: Int) async throws {
         let content = String(repeating: "x", count: 700_000)
         let server = try ScriptedServer { request, reply in
-            _ = try reply.readAll()
+            _ = try reply.readContent()
             try reply.respond(status, ["Upload-Complete": "?1"], content)
         }
         let error = await upload(to: server, try UploadFixture { $0.interimResponseTimeout = .milliseconds(50) })
@@ -70,7 +70,7 @@ struct UploadRefusalTests {
     @Test("401 and 403 have their own error code", arguments: [401, 403])
     func unauthorized(status: Int) async throws {
         let server = try ScriptedServer { request, reply in
-            _ = try reply.readAll()
+            _ = try reply.readContent()
             try reply.respond(status)
         }
         let error = await upload(to: server, try UploadFixture { $0.interimResponseTimeout = .milliseconds(50) })
@@ -81,7 +81,7 @@ struct UploadRefusalTests {
     @Test("CLI-36: a final response that arrives while content is sent stops the sending, and the response is read")
     func early() async throws {
         let server = try ScriptedServer { request, reply in
-            _ = try reply.readBody(atMost: 100_000)
+            _ = try reply.readContent(atMost: 100_000)
             try reply.respond(400, ["Upload-Complete": "?1", "Connection": "close"], "enough")
         }
         let large = Payload.bytes(30_000_000)
@@ -126,7 +126,7 @@ struct UploadRefusalTests {
         let server = try ScriptedServer { request, reply in
             guard request.method == "PUT" else { return try model.serve(request, reply) }
             try reply.interim(104, model.announcement)
-            #expect(throws: (any Error).self) { try reply.readBody(atMost: 1) }
+            #expect(throws: (any Error).self) { try reply.readContent(atMost: 1) }
         }
         let result = try await upload(to: server, try UploadFixture()).value()
         expectSame(model.inventory.bytes, bytes)

@@ -1,16 +1,17 @@
 import Glibc
 import HTTPSemantics
 import SystemCalls
+import TestSupport
 
 @testable import ConformanceKit
 
 /// A small reverse proxy, which is correct unless it has a fault. Each connection carries one request.
-final class FaultProxy: Sendable {
-    private let server: HostileServer
+final class ReverseProxy: Sendable {
+    private let server: LoopbackListener
     var url: String { "http://127.0.0.1:\(server.port)/files/" }
 
     init(upstreamPort: UInt16, _ fault: ProxyFault? = nil) throws {
-        server = try HostileServer { connection in
+        server = try LoopbackListener("hostile") { connection, _ in
             try? Relay(connection, upstreamPort, fault).run()
         }
     }
@@ -33,7 +34,7 @@ private final class Relay: Sendable {
 
     func run() throws {
         // This thread reads from `input` until the other thread starts. After that, only the other thread reads.
-        nonisolated(unsafe) let input = PeerInput(client)
+        nonisolated(unsafe) let input = ReferenceInput(client)
         guard let lines = try input.head(), let first = lines.first else { return }
         let words = first.split(separator: " ").map(String.init)
         var fields = Fields()
@@ -57,7 +58,7 @@ private final class Relay: Sendable {
                 return true
             }
         }
-        let upstream = try connect()
+        let upstream = try LoopbackListener.connect(to: upstreamPort)
         send(forwarded(head), to: upstream)
         let thread = try WorkerThread(name: "proxy") { [early] in
             self.forward(early, input, isHeld ? .none : framing, as: framing, to: upstream)
@@ -78,21 +79,6 @@ private final class Relay: Sendable {
         return nil
     }
 
-    private func connect() throws -> FileDescriptor {
-        let descriptor = FileDescriptor(owning: socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_port = upstreamPort.bigEndian
-        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
-        let result = withUnsafePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                Glibc.connect(descriptor.rawValue, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
-            }
-        }
-        guard result == 0 else { throw Errno.current }
-        return descriptor
-    }
-
     private func forwarded(_ head: RequestHead) -> String {
         var text = "\(head.method) \(head.target) HTTP/1.\(fault == .usesOldHTTP ? 0 : 1)\r\n"
         for field in head.fields {
@@ -111,7 +97,7 @@ private final class Relay: Sendable {
     // MARK: - Requests
 
     private func forward(
-        _ early: [UInt8], _ input: PeerInput, _ framing: MessageFraming, as outgoing: MessageFraming,
+        _ early: [UInt8], _ input: ReferenceInput, _ framing: MessageFraming, as outgoing: MessageFraming,
         to upstream: FileDescriptor
     ) {
         defer {

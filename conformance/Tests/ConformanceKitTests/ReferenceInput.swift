@@ -1,12 +1,11 @@
-import Glibc
+import ConformanceKit
 import HTTPSemantics
+import HTTPTestSupport
 import SystemCalls
 
-/// Reads requests from a connection. One thread uses it.
-final class PeerInput {
-    private let connection: FileDescriptor
-    private var bytes: [UInt8] = []
-    private var position = 0
+/// Reads requests as leniently as a reference server needs. One thread uses it.
+final class ReferenceInput {
+    private let input: PeerInput
     /// The trailer fields after the last chunk.
     private(set) var trailers: [String] = []
     /// Whether the size of a chunk may be larger than `Int64.max`. It then counts as `Int64.max`.
@@ -14,11 +13,7 @@ final class PeerInput {
     /// Whether a line of the chunked coding may end with LF alone.
     var acceptsLineFeeds = false
 
-    init(_ connection: FileDescriptor) {
-        self.connection = connection
-        var limit = timeval(tv_sec: 20, tv_usec: 0)
-        setsockopt(connection.rawValue, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-    }
+    init(_ connection: FileDescriptor) { input = PeerInput(connection, timeout: .seconds(20)) }
 
     enum Failure: Error {
         case ended
@@ -32,7 +27,7 @@ final class PeerInput {
         var size = 0
         while true {
             guard let line = try? line(atMost: 64 << 10) else {
-                if bytes.count - position > 60 << 10 { throw Failure.tooLong }
+                if input.count > 60 << 10 { throw Failure.tooLong }
                 return nil
             }
             size += line.utf8.count
@@ -71,55 +66,27 @@ final class PeerInput {
     }
 
     /// Discards incoming bytes for a short time.
-    func drain() {
-        var limit = timeval(tv_sec: 0, tv_usec: 200_000)
-        setsockopt(connection.rawValue, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
-        while (try? fill()) != nil { position = bytes.count }
-    }
+    func drain() { input.drain(timeout: .milliseconds(200)) }
 
     private func pieces(_ count: Int64, _ receive: (ArraySlice<UInt8>) -> Bool) throws -> Bool {
         var remaining = count
         while remaining > 0 {
-            if position == bytes.count { try fill() }
-            let size = Int(min(remaining, Int64(bytes.count - position)))
-            let piece = bytes[position..<(position + size)]
-            position += size
-            remaining -= Int64(size)
+            guard let piece = try? input.part(atMost: Int(clamping: remaining)) else { throw Failure.ended }
+            remaining -= Int64(piece.count)
             if !receive(piece) { return false }
         }
         return true
     }
 
     private func line(atMost maximum: Int, strict: Bool = false) throws -> String {
-        while true {
-            if let end = bytes[position...].firstIndex(of: UInt8(ascii: "\n")) {
-                var line = bytes[position..<end]
-                position = end + 1
-                if line.last == UInt8(ascii: "\r") {
-                    line = line.dropLast()
-                } else if strict, !acceptsLineFeeds {
-                    throw Failure.malformed
-                }
-                return String(decoding: line, as: UTF8.self)
-            }
-            guard bytes.count - position <= maximum + 1 else { throw Failure.tooLong }
-            try fill()
+        let line: ArraySlice<UInt8>
+        do { line = try input.line(atMost: maximum + 1) } catch WireFailure.flood { throw Failure.tooLong } catch {
+            throw Failure.ended
         }
-    }
-
-    private func fill() throws {
-        if position > 1 << 16 {
-            bytes.removeFirst(position)
-            position = 0
+        guard line.last == UInt8(ascii: "\r") else {
+            if strict, !acceptsLineFeeds { throw Failure.malformed }
+            return String(decoding: line, as: UTF8.self)
         }
-        var buffer = [UInt8](repeating: 0, count: 64 << 10)
-        while true {
-            let count = recv(connection.rawValue, &buffer, buffer.count, 0)
-            if count > 0 {
-                bytes += buffer[..<count]
-                return
-            }
-            if count == 0 || errno != EINTR { throw Failure.ended }
-        }
+        return String(decoding: line.dropLast(), as: UTF8.self)
     }
 }
