@@ -308,21 +308,22 @@ struct PartialFileTests {
             FilePath([UInt8](repeating: 0xBF, count: 255)),
         ])
     func names(destination: FilePath) {
-        let name = PartialFile.name(for: destination)
+        let name = PartialFileName.make(for: destination)
         #expect(name.bytes.count <= 255)
-        #expect(PartialFile.isName(name, for: destination))
-        #expect(!PartialFile.isName(name, for: "other"))
-        #expect(!PartialFile.isName(name, for: nil))
-        #expect(PartialFile.isName(PartialFile.name(for: nil), for: nil))
-        #expect(!PartialFile.isName(destination, for: destination))
+        #expect(PartialFileName.isValid(name, for: destination))
+        #expect(!PartialFileName.isValid(name, for: "other"))
+        #expect(!PartialFileName.isValid(name, for: nil))
+        #expect(PartialFileName.isValid(PartialFileName.make(for: nil), for: nil))
+        #expect(!PartialFileName.isValid(destination, for: destination))
     }
 
     @Test("a long name that an earlier version shortened differently is recognized, and other names are not")
     func earlierNames() {
         let long = FilePath(String(repeating: "e\u{301}", count: 80))
         func name(_ stem: FilePath) -> FilePath { "." + stem + "." + FilePath(UUID().uuidString) + ".part" }
-        #expect(PartialFile.isName(name(FilePath(String(repeating: "e\u{301}", count: 70))), for: long))
-        #expect(!PartialFile.isName(name(FilePath(String(repeating: "e\u{301}", count: 72))), for: long))
-        #expect(!PartialFile.isName(name("x"), for: long) && !PartialFile.isName(name("e\u{301}"), for: "\u{E9}"))
+        #expect(PartialFileName.isValid(name(FilePath(String(repeating: "e\u{301}", count: 70))), for: long))
+        #expect(!PartialFileName.isValid(name(FilePath(String(repeating: "e\u{301}", count: 72))), for: long))
+        #expect(
+            !PartialFileName.isValid(name("x"), for: long) && !PartialFileName.isValid(name("e\u{301}"), for: "\u{E9}"))
     }
 }

@@ -82,7 +82,7 @@ final class PartialFile: BodySink {
     /// Creates an empty partial file. It has no name before ``linkName()`` if the file system supports files without a
     /// name. So nothing is left when the process is killed before the download can be resumed.
     static func create(in location: PartialFileLocation) throws(Errno) -> PartialFile {
-        let name = PartialFile.name(for: location.destinationName)
+        let name = PartialFileName.make(for: location.destinationName)
         // The permissions are those of the finished file; the umask applies.
         let mode: UInt32 = location.destinationName == nil ? 0o600 : 0o666
         var nameless = try? location.directory.open(at: ".", [.readWrite, .nameless], mode: mode)
@@ -139,7 +139,7 @@ final class PartialFile: BodySink {
     /// Prepares to receive a representation from its beginning, under a new name.
     func begin() throws(Errno) {
         if state.withLock({ $0.isFresh }) { return state.withLock { $0.isFresh = false } }
-        let name = PartialFile.name(for: location.destinationName)
+        let name = PartialFileName.make(for: location.destinationName)
         do throws(Errno) {
             if state.withLock({ $0.isNamed }) {
                 try location.directory.rename(from: self.name, to: location.directory, as: name)
@@ -262,7 +262,7 @@ final class PartialFile: BodySink {
         try linkName()
         // Another file may have this name now.
         guard try location.directory.status(at: name).inode == inode else { throw .noSuchFile }
-        let final = location.destinationName ?? FilePath(name.bytes.dropLast(PartialFile.suffix.bytes.count))
+        let final = location.destinationName ?? FilePath(name.bytes.dropLast(PartialFileName.suffix.bytes.count))
         if let replaced = try location.existing() { try descriptor().setPermissions(replaced.permissions & 0o777) }
         try location.directory.rename(from: name, to: location.directory, as: final)
         do throws(Errno) {

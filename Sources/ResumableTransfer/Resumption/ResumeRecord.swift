@@ -206,7 +206,7 @@ struct DownloadCheckpoint: Sendable, Hashable, Codable {
         }
         if let tailDigest, tailDigest.utf8.count != 64 { return false }
         if let spanDigest, spanDigest.utf8.count != 64 { return false }
-        return PartialFile.isName(partialName, for: destination?.lastComponent)
+        return PartialFileName.isValid(partialName, for: destination?.lastComponent)
     }
 }
 

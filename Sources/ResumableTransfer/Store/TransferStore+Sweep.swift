@@ -141,7 +141,7 @@ extension TransferStore {
             needed.formUnion(entry?.resumeData?.storedNames ?? [])
         }
         for name in names.sorted().map({ FilePath($0) }) {
-            guard PartialFile.isName(name, for: nil) || ResumeTicket.isFileName(name), !needed.contains(name),
+            guard PartialFileName.isValid(name, for: nil) || ResumeTicket.isFileName(name), !needed.contains(name),
                 storageDirectory.removeUnused(name, before: limit)
             else { continue }
             sweep.files.append(storage.path.appending(name).fileURL)

@@ -92,9 +92,12 @@ struct TransferParts<Operation: TransferOperation>: Sendable {
         let resumeData = plan.checkpoint
         let control = TransferControl<Operation.Success>(resumeData: resumeData)
         self.control = control
-        progress = TransferProgress(resuming: resumeData, total: Operation.total(of: plan)) {
-            control.requestStop(.pause)
-        }
+        let total = Operation.total(of: plan)
+        progress = TransferProgress(total: total)
+        if let resumeData { progress.update(completed: resumeData.position, total: total) }
+        let pause: @Sendable () -> Void = { control.requestStop(.pause) }
+        progress.cancellationHandler = pause
+        progress.pausingHandler = pause
     }
 }
 

@@ -32,17 +32,6 @@ public final class TransferProgress: Progress, @unchecked Sendable {
         isPausable = true
     }
 
-    /// - Parameters:
-    ///   - resumeData: the data of the transfer that is resumed; `nil` for a new one.
-    ///   - total: the total in bytes; `nil` while it is unknown.
-    ///   - pause: called when the progress is paused or canceled.
-    convenience init(resuming resumeData: ResumeData? = nil, total: Int64?, pause: @escaping @Sendable () -> Void) {
-        self.init(total: total)
-        if let resumeData { update(completed: resumeData.position, total: total) }
-        cancellationHandler = pause
-        pausingHandler = pause
-    }
-
     /// Sets the completed bytes and the total in one step.
     /// - Parameter total: the total in bytes; `nil` while it is unknown.
     package func update(completed: Int64, total: Int64?) {

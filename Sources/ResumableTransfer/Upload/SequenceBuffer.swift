@@ -255,7 +255,7 @@ extension TransferStorage {
         do throws(Errno) {
             if let file = try? directory.open(at: ".", [.readWrite, .nameless]) { return file }
             // Not every file system has files without a name.
-            let name = PartialFile.name(for: nil)
+            let name = PartialFileName.make(for: nil)
             let file = try directory.open(at: name, [.readWrite, .create, .exclusive, .noFollow])
             try directory.unlink(at: name)
             return file

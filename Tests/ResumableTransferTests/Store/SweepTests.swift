@@ -29,7 +29,7 @@ import Testing
         var record = ResumeRecord.downloadSample()
         guard case .download(var checkpoint) = record.content else { return (record, "") }
         checkpoint.destination = destination.map { FilePath($0) }
-        checkpoint.partialName = PartialFile.name(for: checkpoint.destination?.lastComponent)
+        checkpoint.partialName = PartialFileName.make(for: checkpoint.destination?.lastComponent)
         let folder = checkpoint.destination?.directory.repairedText ?? place.storage
         let part = folder + "/" + checkpoint.partialName.repairedText
         let file = try FileDescriptor.open(part, [.writeOnly, .create])

@@ -1,7 +1,8 @@
 import Foundation
 import SystemCalls
 
-extension PartialFile {
+/// The names of partial files.
+enum PartialFileName {
     static let suffix: FilePath = ".part"
     /// The maximum length of a name on Linux, in bytes.
     private static let maxNameLength = 255
@@ -11,14 +12,14 @@ extension PartialFile {
 
     /// A new name: `.<name>.<UUID>.part` in the directory of the destination, or `<UUID>.part` in the storage directory if
     /// there is no destination name. Only the beginning of a name that is too long is used.
-    static func name(for destinationName: FilePath?) -> FilePath {
+    static func make(for destinationName: FilePath?) -> FilePath {
         let identifier = FilePath(UUID().uuidString)
         guard let destinationName else { return identifier + suffix }
         return name(stem: shortened(destinationName), identifier)
     }
 
-    /// Whether ``name(for:)`` of this or an earlier version can have returned this name.
-    static func isName(_ name: FilePath, for destinationName: FilePath?) -> Bool {
+    /// Whether ``make(for:)`` of this or an earlier version can have returned this name.
+    static func isValid(_ name: FilePath, for destinationName: FilePath?) -> Bool {
         let identifier = FilePath(name.bytes.dropLast(suffix.bytes.count).suffix(identifierLength))
         guard let text = identifier.text, UUID(uuidString: text)?.uuidString == text else { return false }
         guard let destinationName else { return name == identifier + suffix }
