@@ -1,5 +1,6 @@
 import HTTPSemantics
 import ResumableUpload
+import SystemCalls
 
 /// One change of the catalog, made completely or not at all.
 ///
@@ -150,5 +151,55 @@ extension CatalogRow {
     private mutating func end(as phase: UploadRecord.Phase, epoch: Int64, expiresAt: Int64?, upload: NewUpload) {
         (self.phase, self.epoch, self.expiresAt, self.upload) = (phase, epoch, expiresAt, upload)
         (intent, isWithdrawn, digestStates) = (nil, false, [])
+    }
+}
+
+extension UploadEvent {
+    private static let metadata = ["Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition"]
+    /// The maximum numbers of bytes of the target and of all metadata, so that the size of the outbox is limited.
+    private static let maxTarget = 2048
+    private static let maxMetadata = 2048
+
+    /// - Parameters:
+    ///   - row: the upload before its end, with its fields.
+    ///   - time: the time of the event, in milliseconds since 1970.
+    ///   - length: the length, if it is not the length of the row.
+    init(
+        _ kind: Kind, of row: CatalogRow, at time: Int64, length: Int64? = nil, status: Int? = nil,
+        file: FileRecord? = nil
+    ) {
+        let upload = row.upload
+        let path = upload.target.prefix { $0 != "?" }
+        var fields = Fields()
+        var size = 0
+        for name in Self.metadata {
+            for value in upload.fields.values(name) where size + value.utf8.count <= Self.maxMetadata {
+                fields.append(name, value)
+                size += value.utf8.count
+            }
+        }
+        self.init(
+            id: UploadID().text, kind: kind, time: time, upload: row.id.fingerprint, principal: upload.principal,
+            method: upload.method.rawValue,
+            target: path.utf8.count <= Self.maxTarget
+                ? String(path) : String(decoding: path.utf8.prefix(Self.maxTarget), as: UTF8.self),
+            length: length ?? row.length, status: status, file: file?.name, fields: fields)
+    }
+
+    /// Returns the event of the end of an upload; `nil` if the phase is not an end.
+    init?(
+        endOf row: CatalogRow, as phase: UploadRecord.Phase, at time: Int64, length: Int64? = nil,
+        file: FileRecord? = nil
+    ) {
+        switch phase {
+        case .receiving, .processing: return nil
+        case .complete(let response):
+            self.init(
+                response.status.rawValue < 400 ? .completed : .refused, of: row, at: time, length: length,
+                status: response.status.rawValue, file: file)
+        case .invalid(let reason):
+            self.init(.refused, of: row, at: time, length: length)
+            self.reason = reason
+        }
     }
 }

@@ -348,11 +348,3 @@ public struct StoreConfiguration: Sendable {
 
     func effectiveMinFree(total: Int64) -> Int64 { minFree ?? min(1 << 30, total / 10) }
 }
-
-/// The failures that an acknowledged offset survives.
-public enum Durability: String, Sendable, Hashable, CaseIterable {
-    /// The end of the process and the loss of power: data is synchronized before the offset is recorded.
-    case acknowledged
-    /// The end of the process alone.
-    case relaxed
-}
