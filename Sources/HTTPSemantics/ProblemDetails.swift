@@ -90,3 +90,18 @@ extension [UInt8] {
         append(UInt8(ascii: "\""))
     }
 }
+
+extension [UInt8] {
+    /// Appends text with HTML escapes. The result is also valid in quoted attribute values.
+    package mutating func appendHTML(_ text: String) {
+        for byte in text.utf8 {
+            switch byte {
+            case UInt8(ascii: "&"): self += "&amp;".utf8
+            case UInt8(ascii: "<"): self += "&lt;".utf8
+            case UInt8(ascii: ">"): self += "&gt;".utf8
+            case UInt8(ascii: "\""): self += "&quot;".utf8
+            default: append(byte)
+            }
+        }
+    }
+}

@@ -111,3 +111,34 @@ struct BrowserPage: Sendable {
         return words.first { !["async", "function", "class", "const", "let"].contains($0) }.map(String.init)
     }
 }
+
+/// A request that gets the page instead of a listing or an error.
+struct PageRequest: Sendable {
+    let page: BrowserPage
+    /// The path above the server's own paths, as the client requests it, with a slash at its end.
+    let base: String
+    /// The path of the folder, as the client requests it, with a slash at its end.
+    let folder: String
+    /// The relative reference from the URL of the request to the folder, such as `./`.
+    let link: String
+
+    /// The page without rows.
+    func response(_ status: Status, code: String?, fields: Fields = [:]) -> Response {
+        var bytes: [UInt8] = []
+        let state = [("status", status.description)] + (code.map { [("code", $0)] } ?? [])
+        page.appendStart(attributes, state, to: &bytes)
+        bytes += page.end
+        var all = page.fields
+        for field in fields { all.set(field.name, field.value) }
+        return Response(status: status, fields: all, content: bytes)
+    }
+
+    /// The page in place of a refusal of this server; `nil` if other credentials would not help, or if an application has
+    /// refused the request.
+    func response(to refusal: AuthorizationRefusal) -> Response? {
+        guard refusal.response == nil, [.unauthorized, .forbidden].contains(refusal.problem.status) else { return nil }
+        return response(refusal.problem.status, code: refusal.problem.code, fields: refusal.fields)
+    }
+
+    var attributes: [(String, String)] { [("base", base), ("folder", folder)] }
+}

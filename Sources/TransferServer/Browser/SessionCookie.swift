@@ -122,11 +122,3 @@ package enum SessionCookie {
         return end.map { String(Substring(name[...$0])) } ?? ""
     }
 }
-
-extension Data {
-    /// Decodes Base64; `nil` if the text is not canonical: unused bits must be zero (RFC 4648 section 3.5).
-    init?(canonicalBase64 text: String) {
-        guard let data = Data(base64Encoded: text), data.base64EncodedString() == text else { return nil }
-        self = data
-    }
-}

@@ -164,21 +164,6 @@ struct HTMLListing: ListingFormat {
     func appendEnd(isComplete: Bool, to bytes: inout [UInt8]) { bytes += "</table>\n</html>\n".utf8 }
 }
 
-extension [UInt8] {
-    /// Appends text with HTML escapes. The result is also valid in quoted attribute values.
-    mutating func appendHTML(_ text: String) {
-        for byte in text.utf8 {
-            switch byte {
-            case UInt8(ascii: "&"): self += "&amp;".utf8
-            case UInt8(ascii: "<"): self += "&lt;".utf8
-            case UInt8(ascii: ">"): self += "&gt;".utf8
-            case UInt8(ascii: "\""): self += "&quot;".utf8
-            default: append(byte)
-            }
-        }
-    }
-}
-
 /// The content of a listing. An entry is read and formatted only when the connection can send it.
 final class ListingContent: ContentStream {
     private enum Stage {

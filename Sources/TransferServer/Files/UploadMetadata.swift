@@ -43,3 +43,11 @@ struct UploadMetadata: Sendable, Hashable {
         return pairs.isEmpty ? nil : pairs.joined(separator: ",")
     }
 }
+
+extension Data {
+    /// Decodes Base64; `nil` if the text is not canonical: unused bits must be zero (RFC 4648 section 3.5).
+    init?(canonicalBase64 text: String) {
+        guard let data = Data(base64Encoded: text), data.base64EncodedString() == text else { return nil }
+        self = data
+    }
+}

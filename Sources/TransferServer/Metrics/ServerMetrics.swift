@@ -98,7 +98,9 @@ struct ServerCounts: Sendable {
             to: RequestSeries(
                 route: request.route, method: Self.methods.contains(method) ? method.rawValue : "other",
                 status: request.status.map { "\($0)" } ?? "none"))
-        if let code = request.code, request.status != nil { errors.add(to: Self.isValidLabel(code) ? code : "other") }
+        if let code = request.code, request.status != nil {
+            errors.add(to: ProblemCode.isValidLabel(code) ? code : "other")
+        }
         if let interruption = request.interruption { interruptions.add(to: interruption) }
         if request.interruption == ConnectionEntry.CloseReason.takenOver.rawValue { takenOver += 1 }
         created += request.progress.hasCreated ? 1 : 0
@@ -131,12 +133,6 @@ struct ServerCounts: Sendable {
     mutating func record(_ step: DurableStep, nanoseconds: Int64, isDone: Bool) {
         steps[step]?.seconds.observe(Double(nanoseconds) / 1e9)
         if !isDone { steps[step]?.failures += 1 }
-    }
-
-    /// Whether a code can be a label; a target can respond with any text as its code.
-    static func isValidLabel(_ code: String) -> Bool {
-        (1...64).contains(code.utf8.count)
-            && code.utf8.allSatisfy { $0 == 0x2D || (0x30...0x39).contains($0) || (0x61...0x7A).contains($0) }
     }
 }
 

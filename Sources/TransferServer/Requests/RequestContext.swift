@@ -1,5 +1,4 @@
 import Digests
-import FoundationEssentials
 import HTTPSemantics
 import ResumableUpload
 import StructuredFields
@@ -58,7 +57,7 @@ final class RequestContext {
     // MARK: For log, metrics and explanations
 
     /// The route label of the metrics; see ``Route/label``.
-    var route = Route.unknown.label
+    var route = "other"
     /// The upload of the request.
     var upload: UploadID?
     /// The durable offset of the upload; `nil` if it is unknown.
@@ -118,31 +117,6 @@ final class RequestContext {
         case .none: true
         case .length(let length): contentReceived >= length
         case .chunked: false
-        }
-    }
-}
-
-/// The progress of uploads by one request, for the metrics.
-struct UploadProgress: Sendable, Hashable {
-    /// An upload resource was created.
-    var hasCreated = false
-    /// Content was appended to an upload that already had content.
-    var hasResumed = false
-    /// The representation of an upload is complete, and its target has responded.
-    var hasCompleted = false
-}
-
-/// The ID of a request in logs: 64 random bits in hexadecimal.
-struct RequestID: Sendable, Hashable, CustomStringConvertible {
-    private let value: UInt64
-
-    init() { value = KernelRandom().next() }
-
-    var description: String {
-        String(unsafeUninitializedCapacity: 16) { buffer in
-            guard let start = buffer.baseAddress else { return 0 }
-            value.writeHexadecimal(16, to: start)
-            return 16
         }
     }
 }
@@ -222,51 +196,6 @@ extension RequestContext {
     }
 }
 
-/// The data of a finished request for log and metrics.
-struct RequestSummary: Sendable {
-    let id: RequestID
-    let method: String
-    let target: String
-    /// `nil` if no response was sent.
-    let status: Status?
-    let code: String?
-    /// The bytes of content received and sent.
-    let received: Int64
-    let sent: Int64
-    let nanoseconds: Int64
-    /// Why the request was interrupted; `nil` if it was not.
-    let interruption: String?
-    let origin: RequestOrigin
-    let principal: String?
-    let route: String
-    /// The upload of the request. The log shows only a hash of its ID.
-    let upload: UploadID?
-    /// The durable offset of the upload; `nil` if it is unknown.
-    let offset: Int64?
-    let progress: UploadProgress
-    let explanation: UploadExplanation?
-    /// The exchange with the server to which the request was forwarded; `nil` if there was none.
-    let forwarding: ForwardingReport?
-    /// The check of the file before its publication; `nil` if there was none.
-    let check: CheckReport?
-    /// The part of `received` that the metrics have already counted.
-    let countedReceived: Int64
-}
-
-/// The stable code in the problem document of a response; `other` if a target has responded with a text that does not
-/// look like a code. Log and metrics contain it.
-private struct ProblemCode: Decodable {
-    private(set) var code: String?
-
-    init?(of response: Response) {
-        guard response.fields["Content-Type"] == ProblemDetails.mediaType, let bytes = response.content.bytes,
-            let found = try? JSONDecoder().decode(ProblemCode.self, from: Data(bytes))
-        else { return nil }
-        self = found
-        if let code, !ServerCounts.isValidLabel(code) { self.code = "other" }
-    }
-}
-
 /// Sends interim responses to one request. Only the thread of the connection may use it, from the first to the last call
 /// of the request's ``Exchange``; nothing else writes to the connection in this time.
 struct InterimChannel: Sendable {
@@ -324,15 +253,4 @@ enum InterimAllowance {
         let isGo = fields["User-Agent"]?.hasPrefix("Go-http-client/") == true
         return isForwarded || isGo ? maxResponses - 2 : nil
     }
-}
-
-/// Names of fields that only this server uses.
-enum ServerFieldName {
-    /// In a request, `off` turns off interim responses of the upload protocol, for proxies that fail on them.
-    static let interim = "Onward-Interim"
-    /// In a request, `?1` requests an explanation of omitted interim responses, in a field of this name in the
-    /// response.
-    static let explain = "Onward-Explain"
-
-    static let requestFields = [interim, explain]
 }

@@ -260,17 +260,6 @@ public final class Server: Sendable {
     }
 }
 
-/// The certificate that a server uses for new connections.
-final class CurrentCredentials: Sendable {
-    private let current: Monitor<ServerCredentials>
-
-    init(_ credentials: ServerCredentials) { current = Monitor(credentials) }
-
-    var value: ServerCredentials { current.withLock { $0 } }
-
-    func replace(with credentials: ServerCredentials) { current.withLock { $0 = credentials } }
-}
-
 extension Server {
     /// A signal that stops ``Server/run(stoppingOn:)``.
     public struct Signal: RawRepresentable, Sendable, Hashable {

@@ -202,13 +202,6 @@ struct StoredCreation: Sendable {
     /// The maximum size of names, values and query that are stored with one upload, in bytes.
     static let maxSize = 16 << 10
 
-    /// Fields that are never stored, even if a handler declares them, in lower case.
-    static let credentials: Set<String> = [
-        "authorization", "proxy-authorization", "cookie", "cookie2", "set-cookie", "authentication-info",
-        "x-api-key", "api-key", "apikey", "x-auth-token", "x-access-token", "x-amz-security-token", "x-csrf-token",
-        "x-xsrf-token",
-    ]
-
     let fields: Fields
     let target: Target
 
@@ -217,7 +210,7 @@ struct StoredCreation: Sendable {
         var stored = Fields()
         func add(_ names: some Sequence<String>) {
             for name in names where request.contains(name) && !stored.contains(name) {
-                if Self.credentials.contains(name.lowercased()) { continue }
+                if ForwardingContext.credentialNames.contains(name.lowercased()) { continue }
                 for value in request.values(name) { stored.append(name, value) }
             }
         }
