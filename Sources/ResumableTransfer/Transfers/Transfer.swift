@@ -80,7 +80,7 @@ protocol DrivenTransfer<Success>: Transfer where Operation.Success == Success {
 }
 
 /// The parts of a transfer that the object of the caller and the driver share.
-struct TransferParts<Operation: TransferOperation>: Sendable {
+final class TransferParts<Operation: TransferOperation>: Sendable {
     let client: TransferClient
     let plan: TransferPlan<Operation>
     let control: TransferControl<Operation.Success>

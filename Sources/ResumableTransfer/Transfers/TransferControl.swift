@@ -1,4 +1,5 @@
 import HTTPTransport
+import Synchronization
 import SystemCalls
 
 /// A caller's request that a transfer stop.
@@ -23,11 +24,11 @@ final class TransferControl<Success: Sendable>: Sendable {
         var metrics: [RequestMetrics] = []
     }
 
-    private let state: Monitor<State>
+    private let state: Mutex<State>
     let events = EventBroadcast()
 
     init(resumeData: ResumeData? = nil) {
-        state = Monitor(State(resumeData: resumeData))
+        state = Mutex(State(resumeData: resumeData))
     }
 
     // MARK: For callers

@@ -9,6 +9,8 @@ import SystemCalls
 /// One task owns the driver from beginning to end.
 final class TransferDriver<Operation: TransferOperation> {
     private let parts: TransferParts<Operation>
+    /// The plan of ``parts``, here because a computed property would copy it for each use.
+    let plan: TransferPlan<Operation>
     lazy var operation = Operation(driver: self)
 
     /// The right to run the transfer, from its first checkpoint or its resumption until its end.
@@ -38,13 +40,13 @@ final class TransferDriver<Operation: TransferOperation> {
 
     init(_ parts: TransferParts<Operation>) {
         self.parts = parts
+        plan = parts.plan
         log = TransferLog(parts.client.configuration, parts.plan)
         isResuming = parts.plan.resumed != nil
         saved = (parts.plan.checkpoint?.position ?? 0, SystemClock.monotonicNanoseconds())
     }
 
     var client: TransferClient { parts.client }
-    var plan: TransferPlan<Operation> { parts.plan }
     var control: TransferControl<Operation.Success> { parts.control }
     var progress: TransferProgress { parts.progress }
 

@@ -1,6 +1,7 @@
 import HTTPSemantics
 import HTTPTransport
 import ResumableUpload
+import Synchronization
 import SystemCalls
 
 /// An event of a transfer. The last one is `completed` or `failed`.
@@ -199,7 +200,7 @@ final class Broadcast<Element: BroadcastElement>: Sendable {
     /// The maximum number of events that wait for the reader of a stream.
     static var capacity: Int { 1024 }
 
-    private let state = Monitor(State())
+    private let state = Mutex(State())
 
     /// Passes all further events to `receiver`, which must not use this broadcast.
     func forward(to receiver: @escaping @Sendable (Element) -> Void) {

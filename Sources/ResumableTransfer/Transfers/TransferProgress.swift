@@ -20,12 +20,12 @@ public final class TransferProgress: Progress, @unchecked Sendable {
     // callers read are kept here behind a lock, and the superclass gets only a share of a constant total, from which it
     // computes the fraction for callers and for parents. Each write of the superclass also writes its parents, which
     // other transfers may have, too: one lock for all transfers of the process protects these writes.
-    private let state: Monitor<State>
+    private let state: Mutex<State>
     private static let tree = Mutex(())
 
     /// - Parameter total: the total in bytes; `nil` while it is unknown.
     package init(total: Int64? = nil) {
-        state = Monitor(State(counts: ByteCounts(total: total)))
+        state = Mutex(State(counts: ByteCounts(total: total)))
         super.init(parent: nil, userInfo: nil)
         super.totalUnitCount = ByteCounts.units
         isCancellable = true
