@@ -143,7 +143,8 @@ enum ServeCommand {
         let configuration = storeConfiguration(settings)
         if let cluster = settings.storage.cluster {
             return try UploadStore.open(
-                cluster, credentials: ObjectCredentials(environment: Environment.variables), configuration: configuration,
+                cluster, credentials: ObjectCredentials(environment: Environment.variables),
+                configuration: configuration,
                 observation: observation)
         }
         return try UploadStore.open(root: settings.storage.root, configuration: configuration)
