@@ -53,7 +53,7 @@ package final class ClusterCatalog: UploadCatalog {
                 let now = SystemClock.monotonicNanoseconds()
                 // Each use has a fence of its own, even if this node holds the upload already. So the end of an earlier
                 // use, and a release that is on its way, cannot end this hold. The acquisition is a batch: if its
-                // outcome becomes unknown, it is settled, and cannot raise the fence later.
+                // outcome becomes unknown, it is resolved, and cannot raise the fence later.
                 let (number, results) = try node.translating { () throws(DatabaseError) in
                     try node.change { number in
                         [
@@ -111,7 +111,7 @@ package final class ClusterCatalog: UploadCatalog {
     // MARK: Reads
 
     package func awaitOutcomes() throws(StoreError) {
-        try node.translating { () throws(DatabaseError) in try node.awaitSettlement() }
+        try node.translating { () throws(DatabaseError) in try node.awaitOutcomes() }
     }
 
     package func row(_ id: UploadID) throws(StoreError) -> CatalogRow? {

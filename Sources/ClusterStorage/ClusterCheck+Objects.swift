@@ -172,7 +172,7 @@ extension ClusterCheck {
 
     private func reportUnneededBlobs(_ blobs: [String], _ report: (CheckFinding) -> Void) throws(StoreError) {
         var remaining: [(blob: String, bytes: Int64)] = blobs.map { ($0, 0) }
-        let deadline = SystemClock.deadline(in: limits.settling)
+        let deadline = SystemClock.deadline(in: limits.removalTime)
         while !remaining.isEmpty {
             var next: [(blob: String, bytes: Int64)] = []
             for start in stride(from: 0, to: remaining.count, by: limits.page) {

@@ -17,7 +17,7 @@ package final class ClusterCheck: StoreCheck {
         var page = 1000
         /// The time after which pieces that nothing needs are reported. A server removes the pieces of an upload shortly
         /// after its end.
-        var settling: Duration = .seconds(15)
+        var removalTime: Duration = .seconds(15)
         /// The number of blobs without a need that are in memory at the same time.
         var blobs = 100_000
         /// The time after which an object that is not needed is overdue.

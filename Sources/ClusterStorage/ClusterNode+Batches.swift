@@ -2,9 +2,9 @@ import PostgreSQL
 import SystemCalls
 import UploadStorage
 
-/// The attempts to settle the outcomes of batches. One thread at a time makes an attempt; all threads that wait for it share
+/// The attempts to resolve the outcomes of batches. One thread at a time makes an attempt; all threads that wait for it share
 /// its outcome, because each attempt can last until its time limit.
-struct Settlements {
+struct OutcomeResolution {
     /// The numbers of attempts that have begun, and that have ended.
     private var begun = 0
     private var ended = 0
@@ -31,7 +31,7 @@ struct Settlements {
 extension ClusterNode {
     /// Makes changes in one transaction of the current session, after the outcomes of all earlier batches are known.
     ///
-    /// If the outcome of this batch becomes unknown, it is settled before anything else is read or changed. After that
+    /// If the outcome of this batch becomes unknown, it is resolved before anything else is read or changed. After that
     /// the transaction either was committed, or can no longer have an effect, even if the database receives it later.
     /// - Parameter statements: returns the statements for the number of a session. It is called again for another attempt.
     /// - Returns: the number of the session, and the rows of each statement.
@@ -39,14 +39,14 @@ extension ClusterNode {
         _ statements: (Int64) -> [DatabaseStatement]
     ) throws(DatabaseError) -> (session: Int64, rows: [DatabaseRows]) {
         while true {
-            let (number, batch) = try settledSession()
+            let (number, batch) = try resolvedSession()
             let begin = DatabaseStatement(ClusterSQL.beginBatch, [.integer(number), .integer(batch)])
             do throws(DatabaseError) {
                 return (number, Array(try database.transaction([begin] + statements(number)).dropFirst()))
             } catch {
                 if error.sqlState == ClusterSQL.CatalogError.batchEnded {
-                    // The database accepts only later batches. If another thread has settled the batches, the session
-                    // already has the new number. Otherwise the number is unknown, and the batches are settled again.
+                    // The database accepts only later batches. If another thread has resolved the outcomes, the session
+                    // already has the new number. Otherwise the number is unknown, and the outcomes are resolved again.
                     session.withLock { session in
                         if session.number == number && session.batch == batch {
                             session.outcomeBecameUnknown(in: number)
@@ -63,63 +63,63 @@ extension ClusterNode {
 
     /// The session and the number of its batches, after the outcomes of all earlier batches are known.
     /// - Parameter deadline: monotonic nanoseconds.
-    func settledSession(until deadline: Int64 = .max) throws(DatabaseError) -> (number: Int64, batch: Int64) {
+    func resolvedSession(until deadline: Int64 = .max) throws(DatabaseError) -> (number: Int64, batch: Int64) {
         while true {
-            let (number, batch, isSettled) = session.withLock { ($0.number, $0.batch, $0.unsettled.isEmpty) }
+            let (number, batch, isResolved) = session.withLock { ($0.number, $0.batch, $0.unresolved.isEmpty) }
             guard let number else { throw Self.noSession }
-            if isSettled { return (number, batch) }
-            try settle(until: deadline)
+            if isResolved { return (number, batch) }
+            try resolve(until: deadline)
         }
     }
 
-    /// The time for which attempts to settle outcomes are repeated while a client waits for its response: that for which
+    /// The time for which attempts to resolve outcomes are repeated while a client waits for its response: that for which
     /// a request to the object storage is repeated.
-    private static let settlementTime = Duration.seconds(10)
-    private static let settlementPause: Int64 = 200_000_000
+    private static let resolutionTime = Duration.seconds(10)
+    private static let resolutionPause: Int64 = 200_000_000
 
     /// Waits until the outcomes of all batches are known.
     /// - Throws: the error of the last attempt.
-    func awaitSettlement() throws(DatabaseError) {
-        let deadline = SystemClock.deadline(in: Self.settlementTime)
+    func awaitOutcomes() throws(DatabaseError) {
+        let deadline = SystemClock.deadline(in: Self.resolutionTime)
         while true {
             do throws(DatabaseError) {
-                _ = try settledSession(until: deadline)
+                _ = try resolvedSession(until: deadline)
                 return
             } catch {
-                let next = SystemClock.monotonicNanoseconds() + Self.settlementPause
+                let next = SystemClock.monotonicNanoseconds() + Self.resolutionPause
                 guard case .unavailable = error, next < deadline, !waitForClosing(until: next) else { throw error }
             }
         }
     }
 
-    /// Settles the outcomes of all batches, or waits until another thread has tried to.
-    private func settle(until deadline: Int64) throws(DatabaseError) {
-        guard let awaited = settlements.withLock({ $0.begin() }) else {
+    /// Resolves the outcomes of all batches, or waits until another thread has tried to.
+    private func resolve(until deadline: Int64) throws(DatabaseError) {
+        guard let awaited = outcomeResolution.withLock({ $0.begin() }) else {
             var failure: DatabaseError?
             do throws(DatabaseError) {
-                for number in session.withLock({ $0.unsettled }) { try settle(number, until: deadline) }
+                for number in session.withLock({ $0.unresolved }) { try resolveOutcomes(of: number, until: deadline) }
             } catch { failure = error }
-            settlements.withLock { [failure] in $0.end(failure) }
-            settlements.notifyAll()
+            outcomeResolution.withLock { [failure] in $0.end(failure) }
+            outcomeResolution.notifyAll()
             if let failure { throw failure }
             return
         }
-        let outcome = settlements.wait(until: deadline) { $0.outcome(of: awaited) }
+        let outcome = outcomeResolution.wait(until: deadline) { $0.outcome(of: awaited) }
         guard let outcome else {
             throw .unavailable("the outcome of a transaction is unknown", mayHaveCommitted: false)
         }
         if let outcome { throw outcome }
     }
 
-    private func settle(_ number: Int64, until deadline: Int64) throws(DatabaseError) {
+    private func resolveOutcomes(of number: Int64, until deadline: Int64) throws(DatabaseError) {
         do throws(DatabaseError) {
-            let statement = DatabaseStatement(ClusterSQL.settleBatches, [.integer(number)])
+            let statement = DatabaseStatement(ClusterSQL.resolveBatches, [.integer(number)])
             let rows = try database.run(statement, until: deadline)
-            session.withLock { $0.settled(number, nextBatch: rows.integer(0, 0)) }
+            session.withLock { $0.resolved(number, nextBatch: rows.integer(0, 0)) }
         } catch {
             guard error.sqlState == ClusterSQL.CatalogError.sessionEnded else { throw error }
             // No batch of an ended session is running, and none is accepted.
-            session.withLock { $0.settled(number, nextBatch: nil) }
+            session.withLock { $0.resolved(number, nextBatch: nil) }
             sessionWasRejected(number)
         }
     }
@@ -131,7 +131,7 @@ extension ClusterNode {
 
     /// Runs statements that change nothing in one transaction.
     func read(_ statements: [DatabaseStatement]) throws(DatabaseError) -> [DatabaseRows] {
-        _ = try settledSession()
+        _ = try resolvedSession()
         return try database.transaction(statements)
     }
 

@@ -27,9 +27,9 @@ extension ClusterNode {
             }
             if now < next { continue }
             next = now + Self.pause
-            // If the database is unavailable, the work is repeated later. This call also settles batches with an
+            // If the database is unavailable, the work is repeated later. This call also resolves batches with an
             // unknown outcome: such a batch must not have an effect long after its caller has got an error.
-            _ = try? settledSession()
+            _ = try? resolvedSession()
             // Other work waits at most as long as the pause between two runs.
             addUsageChanges(until: next)
             if now >= nextRemoval {

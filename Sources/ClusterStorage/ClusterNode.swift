@@ -28,7 +28,7 @@ package final class ClusterNode: Sendable {
     let notifications = Monitor(NotificationProbe())
     let report: @Sendable (ClusterObservation.Note) -> Void
     let listener = Monitor<DatabaseListener?>(nil)
-    let settlements = Monitor(Settlements())
+    let outcomeResolution = Monitor(OutcomeResolution())
     private let threads = Monitor<[WorkerThread]>([])
     /// The time of the database minus the time since the start of this system, in nanoseconds; nil before the database was
     /// reached for the first time.
@@ -127,7 +127,7 @@ package final class ClusterNode: Sendable {
         }
         for thread in running { thread.join() }
         closeListener()
-        if session.withLock({ $0.number }) != nil { _ = try? settledSession() }
+        if session.withLock({ $0.number }) != nil { _ = try? resolvedSession() }
         session.withLock { _ = $0.ended() }
         _ = try? control.run(DatabaseStatement(ClusterSQL.closeSessions, [.text(process)]))
     }

@@ -114,7 +114,7 @@ extension ClusterSQL {
 
         -- Waits for the end of all running batches of a session, and rejects those that arrive later with the same
         -- number. Afterwards the rows contain the outcome of every batch. Returns the number for later batches.
-        CREATE FUNCTION onward.settle_batches(session_ bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+        CREATE FUNCTION onward.resolve_batches(session_ bigint) RETURNS bigint LANGUAGE plpgsql AS $$
         DECLARE
             next_batch bigint;
         BEGIN

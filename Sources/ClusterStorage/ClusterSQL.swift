@@ -45,7 +45,7 @@ enum ClusterSQL {
     /// that the nodes do not wait for each other. The result is the number of changes, at most 5000.
     static let addUsageChanges = "SELECT onward.add_usage_changes(500) WHERE onward.delivers($1)"
     static let renumber = "SELECT onward.renumber()"
-    static let settleBatches = "SELECT onward.settle_batches($1)"
+    static let resolveBatches = "SELECT onward.resolve_batches($1)"
 
     // MARK: Holds
 

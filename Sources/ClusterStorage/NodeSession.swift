@@ -62,11 +62,11 @@ package struct NodeSession: Sendable, Hashable {
     package let times: Times
     /// The number of the session; nil if there is none.
     package private(set) var number: Int64?
-    /// The number that the changes of this session need: see onward.settle_batches.
+    /// The number that the changes of this session need: see onward.resolve_batches.
     package private(set) var batch: Int64 = 0
     /// The sessions of this node, including earlier ones, with a batch whose outcome is unknown. Until they are
-    /// settled, rows cannot be relied on.
-    package private(set) var unsettled: Set<Int64> = []
+    /// resolved, rows cannot be relied on.
+    package private(set) var unresolved: Set<Int64> = []
     /// The time from which on other nodes may acquire the uploads.
     private var end: Int64 = .min
     private var holds: [UploadID: Hold] = [:]
@@ -102,12 +102,12 @@ package struct NodeSession: Sendable, Hashable {
 
     /// The connection was lost during a commit.
     /// - Parameter session: the session of the batch.
-    package mutating func outcomeBecameUnknown(in session: Int64) { unsettled.insert(session) }
+    package mutating func outcomeBecameUnknown(in session: Int64) { unresolved.insert(session) }
 
-    /// The batches of a session were settled.
+    /// The outcomes of the batches of a session were resolved.
     /// - Parameter nextBatch: the number of its next batches; nil if the session has ended, so there are none.
-    package mutating func settled(_ session: Int64, nextBatch: Int64?) {
-        unsettled.remove(session)
+    package mutating func resolved(_ session: Int64, nextBatch: Int64?) {
+        unresolved.remove(session)
         if let nextBatch, session == number { batch = nextBatch }
     }
 

@@ -61,7 +61,7 @@ extension ObjectBlobArea {
         do throws(DatabaseError) {
             do throws(DatabaseError) { outcome = try attempt() } catch {
                 guard error.mayHaveCommitted else { throw error }
-                try node.awaitSettlement()
+                try node.awaitOutcomes()
                 isRepeated = true
                 outcome = try attempt()
             }

@@ -79,7 +79,7 @@ struct OutcomesCommand {
                 else {
                     let reason = "is in use or cannot be read"
                     Console.output(
-                        settings.isJSON
+                        isJSON
                             ? JSONLine([("upload", .text(key)), ("message", .text("it " + reason))]).text
                             : "\(key) \(reason)")
                     continue

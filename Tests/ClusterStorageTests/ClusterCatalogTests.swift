@@ -413,7 +413,7 @@ struct ClusterCatalogTests {
         }
     }
 
-    @Test("a commit with an unknown outcome is settled before a row is read, and changes nothing later")
+    @Test("the unknown outcome of a commit is resolved before a row is read, and the commit changes nothing later")
     func unknownOutcome() throws {
         let fixture = try ClusterFixture(ownsServer: true)
         let catalog = try fixture.node(timeout: .seconds(1))

@@ -62,8 +62,8 @@ struct ClusterCheckTests {
         try run("DELETE FROM onward.piece WHERE blob = '\(name)'")
     }
 
-    private func check(page: Int = 1000, settling: Duration = .zero) throws -> [String] {
-        let limits = ClusterCheck.Limits(page: page, settling: settling)
+    private func check(page: Int = 1000, removalTime: Duration = .zero) throws -> [String] {
+        let limits = ClusterCheck.Limits(page: page, removalTime: removalTime)
         var findings: [String] = []
         let cluster = try ClusterInspection(fixture.database, objects)
         let summary = try ClusterCheck(cluster, limits).run { findings.append("\($0.kind.rawValue) \($0.path)") }
@@ -134,14 +134,14 @@ struct ClusterCheckTests {
     }
 
     @Test("pieces of an upload that has just ended are not reported")
-    func settling() throws {
+    func removalTime() throws {
         try run("INSERT INTO onward.piece (blob, start, size, data) VALUES ('b', 0, 1, 'x')")
         #expect(try check() == ["bytes-unknown data/b"])
         let thread = try WorkerThread(name: "server") {
             SystemClock.pause(nanoseconds: 700_000_000)
             try? run("DELETE FROM onward.piece")
         }
-        #expect(try check(settling: .seconds(60)) == [])
+        #expect(try check(removalTime: .seconds(60)) == [])
         thread.join()
     }
 }

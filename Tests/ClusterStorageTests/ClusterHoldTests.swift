@@ -97,15 +97,15 @@ struct ClusterHoldTests {
         #expect(isReleased())
     }
 
-    @Test("an acquisition is a batch of its session, so that it has no effect after the settlement")
+    @Test("an acquisition is a batch of its session, so that it has no effect after the outcome was resolved")
     func lateAcquisition() throws {
         let fixture = try ClusterFixture()
         let node = try fixture.node("a")
         let row = CatalogRow.testing()
         try node.commit(.insert(row))
         let session = try node.node.currentSession()
-        // The next batch with the number that the node knows is rejected, and the node settles once more.
-        try fixture.run(ClusterSQL.settleBatches, [.integer(session)])
+        // The next batch with the number that the node knows is rejected, and the node resolves the outcomes once more.
+        try fixture.run(ClusterSQL.resolveBatches, [.integer(session)])
         let held = try #require(try node.acquireNow(row.id))
         let batch = try fixture.run("SELECT batch FROM onward.node WHERE session = $1", [.integer(session)])
         #expect(held.fence == 2 && batch.integer(0, 0) == 2)

@@ -84,7 +84,7 @@ struct DatabaseOutageTests {
         }
         let control = Database(
             try DatabaseURI(parsing: "postgresql://postgres@127.0.0.1:\(proxy.port)/postgres"), connections: 1,
-            statementTimeout: .seconds(4))
+            timeout: .seconds(4))
         let notes = Monitor<[ClusterObservation.Note]>([])
         let node = try ClusterNode(database: fixture.connect(), control: control, name: "a") { note in
             notes.withLock { $0.append(note) }

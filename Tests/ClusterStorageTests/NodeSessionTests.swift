@@ -82,25 +82,25 @@ import UploadStorage
     }
 
     @Test("an unknown outcome belongs to the session of its batch, even if the session has changed since")
-    func settlementOfEarlierSession() {
+    func resolutionOfEarlierSession() {
         var session = session()
         _ = session.ended()
         session.opened(5, sentAt: 0)
         // The batch was sent in the session 4.
         session.outcomeBecameUnknown(in: 4)
-        session.settled(5, nextBatch: 1)
-        #expect(session.unsettled == [4] && session.batch == 1)
-        session.settled(4, nextBatch: 7)
-        #expect(session.unsettled == [] && session.batch == 1)
+        session.resolved(5, nextBatch: 1)
+        #expect(session.unresolved == [4] && session.batch == 1)
+        session.resolved(4, nextBatch: 7)
+        #expect(session.unresolved == [] && session.batch == 1)
     }
 
     @Test("after a commit with an unknown outcome, batches need the next number")
-    func settlement() {
+    func resolution() {
         var session = session()
         session.outcomeBecameUnknown(in: 4)
-        session.settled(3, nextBatch: 9)
-        #expect(session.unsettled == [4] && session.batch == 0)
-        session.settled(4, nextBatch: 1)
-        #expect(session.unsettled == [] && session.batch == 1)
+        session.resolved(3, nextBatch: 9)
+        #expect(session.unresolved == [4] && session.batch == 0)
+        session.resolved(4, nextBatch: 1)
+        #expect(session.unresolved == [] && session.batch == 1)
     }
 }

@@ -233,16 +233,18 @@ struct PublishedFilesTests {
         #expect(try fixture.count("onward.piece") == 20)
     }
 
-    @Test("every change of names and bytes is a batch, so a change that arrives after a settlement has no effect")
+    @Test(
+        "every change of names and bytes is a batch, so a change that arrives after the outcome was resolved has no effect"
+    )
     func batches() throws {
-        var settlements: Int64 = 0
+        var resolutions: Int64 = 0
         func requireBatch(_ change: () throws -> Void) throws {
-            // The next batch with the number that the node knows is rejected, and the node settles once more.
-            try fixture.run(ClusterSQL.settleBatches, [.integer(node.session)])
+            // The next batch with the number that the node knows is rejected, and the node resolves the outcomes once more.
+            try fixture.run(ClusterSQL.resolveBatches, [.integer(node.session)])
             try change()
-            settlements += 2
+            resolutions += 2
             let rows = try fixture.run("SELECT batch FROM onward.node WHERE session = $1", [.integer(node.session)])
-            #expect(rows.integer(0, 0) == settlements)
+            #expect(rows.integer(0, 0) == resolutions)
         }
         let file = try publish([1], as: "d/f", blob: "1")
         try requireBatch { try node.area.makeDirectories(for: name("e/f"), durably: true) }

@@ -128,7 +128,7 @@ struct OutageTests {
             let hosts = ports.map { "127.0.0.1:\($0)" }.joined(separator: ",")
             let pool = try Database(
                 DatabaseURI(parsing: "postgresql://postgres@\(hosts)/postgres"), connections: 1,
-                statementTimeout: .seconds(3))
+                timeout: .seconds(3))
             defer { pool.close() }
             let start = SystemClock.monotonicNanoseconds()
             let query = DatabaseStatement("SELECT 1")

@@ -70,7 +70,7 @@ extension ClusterModel {
             row.aliveUntil = databaseTime + 2
             database.sessions[session] = row
             return .done
-        case .settle(let session):
+        case .resolve(let session):
             guard database.sessions[session] != nil else { return .sessionEnded }
             if mutation != .outcomesStayUnknown { database.sessions[session]?.batch += 1 }
             return .number(database.sessions[session]?.batch ?? 0)

@@ -19,7 +19,7 @@ extension ClusterModel {
         case takeEffectLate(Request)
         case crash(Int)
         case notify(Notification)
-        case write(Int), complete(Int), acquire(Int), settle(Int)
+        case write(Int), complete(Int), acquire(Int), resolve(Int)
         case publish(Int), confirm(Int), forget(Int), cancel(Int), discard(Int)
         case open(Int), renew(Int), end(Int), release(Int)
         /// A use ends; its hold is released in another step, so that a new use can begin before.
@@ -201,9 +201,9 @@ extension ClusterModel {
             case .sessionEnded where nodes[node].session.number == session: endSession(node)
             default: break
             }
-        case (.settle(let session), .number(let batch)): nodes[node].session.settled(session, nextBatch: batch)
-        case (.settle(let session), _):
-            nodes[node].session.settled(session, nextBatch: nil)
+        case (.resolve(let session), .number(let batch)): nodes[node].session.resolved(session, nextBatch: batch)
+        case (.resolve(let session), _):
+            nodes[node].session.resolved(session, nextBatch: nil)
             if nodes[node].session.number == session { endSession(node) }
         case (.open, .number(let session)):
             nodes[node].session.opened(session, sentAt: mutation == .lifetimeFromResponse ? now : call.sentAt)
@@ -276,7 +276,7 @@ extension ClusterModel {
         guard let session = state.session.number else { return }
         if usesMemory(node), let memory = state.memory {
             guard state.work == nil else { return }
-            if state.session.unsettled.isEmpty {
+            if state.session.unresolved.isEmpty {
                 if used.writes < limits.writes { addWrite(of: node, memory, session, add) }
                 addChange(.complete(node), \.completions, .complete(tag: nil), of: node, memory, add)
                 addChange(.cancel(node), \.cancellations, .remove, of: node, memory, add)
@@ -286,7 +286,7 @@ extension ClusterModel {
             }
         }
         guard state.work == nil else { return }
-        let canDiscard = state.session.unsettled.isEmpty || mutation == .garbageBeforeSettlement
+        let canDiscard = state.session.unresolved.isEmpty || mutation == .garbageBeforeResolution
         if used.discards < limits.discards, !state.unneeded.isEmpty, canDiscard {
             addCall(.discard(node), of: node, isControl: false, add) { next in
                 next.used.discards += 1
@@ -294,12 +294,12 @@ extension ClusterModel {
                 return .discard(session, batch: next.nodes[node].session.batch, state.unneeded)
             }
         }
-        if mutation == .confirmationBeforeSettlement, case .unknown = state.short {
+        if mutation == .confirmationBeforeResolution, case .unknown = state.short {
             addShort(of: node, session, add)
-        } else if mutation == .confirmationBeforeSettlement, let unconfirmed = state.unconfirmed {
+        } else if mutation == .confirmationBeforeResolution, let unconfirmed = state.unconfirmed {
             addConfirmation(unconfirmed, of: node, add)
-        } else if let unsettled = state.session.unsettled.min() {
-            addCall(.settle(node), of: node, isControl: false, add) { _ in .settle(unsettled) }
+        } else if let unresolved = state.session.unresolved.min() {
+            addCall(.resolve(node), of: node, isControl: false, add) { _ in .resolve(unresolved) }
         } else if let unconfirmed = state.unconfirmed {
             addConfirmation(unconfirmed, of: node, add)
         } else if state.short != nil {

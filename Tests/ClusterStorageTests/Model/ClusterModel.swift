@@ -51,7 +51,7 @@ struct ClusterModel: Hashable {
         case changesIgnoreFence
         /// The database accepts changes of a session without a row.
         case changesIgnoreEndedSession
-        /// Changes with an unknown outcome are not settled.
+        /// Unknown outcomes of changes are not resolved.
         case outcomesStayUnknown
         /// The row is changed before the bytes are stored.
         case rowBeforeBytes
@@ -79,8 +79,8 @@ struct ClusterModel: Hashable {
         case publicationIgnoresRefusal
         /// The database publishes the file of a short upload, and records its row in another transaction.
         case publicationWithoutRow
-        /// A node looks for a file whose publication has an unknown outcome before that is settled.
-        case confirmationBeforeSettlement
+        /// A node looks for a file whose publication has an unknown outcome before that is resolved.
+        case confirmationBeforeResolution
         /// A node takes any final response in the row for that of its publication with an unknown outcome.
         case confirmationIgnoresResponse
         /// A node counts an upload as held although the row has confirmed its publication.
@@ -104,8 +104,8 @@ struct ClusterModel: Hashable {
         case openingKeepsSessions
         /// An opening that arrives late ends the later session of its process.
         case lateOpeningEndsSession
-        /// Objects of a transaction with an unknown outcome become garbage before that is settled.
-        case garbageBeforeSettlement
+        /// Objects of a transaction with an unknown outcome become garbage before that is resolved.
+        case garbageBeforeResolution
         /// Objects of such a transaction become garbage although a row names them.
         case garbageIgnoresNames
     }
@@ -240,7 +240,7 @@ struct ClusterModel: Hashable {
         /// Also ends the earlier sessions of the process.
         case open(process: Int, number: Int)
         case renew(Int64)
-        case settle(Int64)
+        case resolve(Int64)
         case acquire(Int64, batch: Int64)
         /// Publishes the file of the short upload, and inserts its row.
         case publish(Int64, batch: Int64, tag: Int)
@@ -339,7 +339,7 @@ struct ClusterModel: Hashable {
 
     /// Verifies that the database accepts changes by a node that uses the upload.
     private mutating func verifyHolds() {
-        for node in 0..<2 where usesMemory(node) && nodes[node].work == nil && nodes[node].session.unsettled.isEmpty {
+        for node in 0..<2 where usesMemory(node) && nodes[node].work == nil && nodes[node].session.unresolved.isEmpty {
             guard let memory = nodes[node].memory, database.row.exists, !database.row.isComplete,
                 database.row.holder == nodes[node].session.number
             else { continue }

@@ -6,10 +6,10 @@ import UploadStorage
 
 @testable import ClusterStorage
 
-/// Tests requests during an attempt to settle the outcomes of batches.
+/// Tests requests during an attempt to resolve the outcomes of batches.
 @Suite(.enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
-struct SettlementTests {
-    @Test("all requests that wait for an attempt to settle outcomes fail with it, and do not make one attempt each")
+struct OutcomeResolutionTests {
+    @Test("all requests that wait for an attempt to resolve outcomes fail with it, and do not make one attempt each")
     func sharedFailure() throws {
         let fixture = try ClusterFixture(ownsServer: true)
         try fixture.database.updateClusterSchema()
