@@ -33,13 +33,16 @@ package final class WorkerThread: Sendable {
     /// Sets whether other threads that wake up preempt the current thread, and the current thread does not preempt others
     /// when it wakes up (`SCHED_BATCH`, sched(7)). Threads that wake up preempt those with longer turns since Linux 6.12.
     ///
-    /// An error is ignored: the thread works with the default policy, too.
+    /// An error is ignored: the thread works with the default policy, too. If the operator has chosen another policy for
+    /// the process, all threads keep it.
     package static func setYieldsToOthers(_ yields: Bool) {
-        _ =
-            yields
-            ? onward_set_scheduling(UInt32(ONWARD_SCHED_BATCH), longTurn)
-            : onward_set_scheduling(UInt32(SCHED_OTHER), 0)
+        let policy = yields ? Int32(ONWARD_SCHED_BATCH) : SCHED_OTHER
+        guard hasDefaultPolicy, sched_getscheduler(0) != policy else { return }
+        _ = onward_set_scheduling(UInt32(policy), yields ? longTurn : 0)
     }
+
+    /// Whether the main thread has the default policy. Its policy does not change.
+    private static let hasDefaultPolicy = sched_getscheduler(getpid()) == SCHED_OTHER
 
     /// The maximum time in nanoseconds for which a thread that yields to others runs before others with the same turns.
     private static let longTurn: UInt64 = 20_000_000
@@ -81,7 +84,8 @@ private func runWorkerThread(_ argument: UnsafeMutableRawPointer?) -> UnsafeMuta
 private func runBody(_ argument: UnsafeMutableRawPointer) -> Monitor<Bool> {
     let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
     pthread_setname_np(pthread_self(), String(decoding: start.name.utf8.prefix(15), as: UTF8.self))
-    if start.yieldsToOthers { WorkerThread.setYieldsToOthers(true) }
+    // A thread inherits the policy of the thread that creates it.
+    WorkerThread.setYieldsToOthers(start.yieldsToOthers)
     start.body()
     return start.finished
 }

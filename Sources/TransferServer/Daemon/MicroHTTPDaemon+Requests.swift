@@ -240,9 +240,9 @@ extension MicroHTTPDaemon {
         let end: RequestEnd
         if case .discarding = request.stage { end = .answered } else { end = isComplete ? .answered : .interrupted }
         connection.accepted.awaiting = nil
-        if request.yieldsToOthers { WorkerThread.setYieldsToOthers(false) }
         request.exchange?.end(end)
         request.exchange = nil
+        if request.yieldsToOthers { WorkerThread.setYieldsToOthers(false) }
         service.record(request.summary(end))
         if request.isCountedForClient { registry.count(connection.entry, for: connection.entry.peerClient) }
         if request.shouldLinger {
