@@ -177,7 +177,10 @@ package final class Reply {
     }
 
     /// Ends the output of this side (FIN); content can still be read.
-    package func endOutput() { shutdown(input.connection.rawValue, Int32(SHUT_WR)) }
+    package func endOutput() {
+        shutdown(input.connection.rawValue, Int32(SHUT_WR))
+        isOver = true
+    }
 
     /// Reads and sends nothing until the client closes the connection, for ten minutes at most.
     package func stall() {

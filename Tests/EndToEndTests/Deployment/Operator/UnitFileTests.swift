@@ -50,7 +50,7 @@ struct UnitFileTests {
             "/bin/sh",
             [
                 "-c", "exec \"$0\" \"$@\" 1>&2", analyze, "security", "--offline=true", "--no-pager",
-                "--threshold=13", Self.directory + "/onward.service",
+                "--threshold=14", Self.directory + "/onward.service",
             ])
         #expect(try run.awaitEnding(within: .seconds(120)) == .exited(0), "\(run.errorOutput)")
     }
