@@ -107,6 +107,27 @@ import Testing
         try expectCopy(source, nextCatalog, nextArea)
     }
 
+    @Test("a second run reports the uploads that a server has continued in the source meanwhile")
+    func continued() throws {
+        let source = try Source()
+        let (catalog, area) = (MemoryCatalog(), MemoryBlobArea())
+        var first = StoreCopy(from: place(source.catalog, source.area), to: place(catalog, area))
+        #expect(try first.run().problems == [])
+        var generator = SeededGenerator(seed: 1)
+        let (nextCatalog, nextArea) = (source.catalog.durableImage(), source.area.durableImage(using: &generator))
+        let store = try UploadStore(
+            catalog: nextCatalog, area: nextArea, configuration: StoreConfiguration(minFree: 0, recordsEvents: true))
+        let id = try #require(source.unfinished.first { $0.value == 5 }?.key)
+        let lease = try store.lease(id)
+        try lease.append("more")
+        #expect(try lease.acknowledge() == 9)
+        lease.release()
+        store.close()
+        var second = StoreCopy(from: place(nextCatalog, nextArea), to: place(catalog, area))
+        let problems = try second.run().problems
+        #expect(problems.count == 1 && problems.first?.hasPrefix("\(id): ") == true, "\(problems)")
+    }
+
     @Test("a server that uses the target can continue an upload as soon as it is copied")
     func release() throws {
         let source = try Source()

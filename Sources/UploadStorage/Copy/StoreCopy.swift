@@ -3,7 +3,8 @@ import ResumableUpload
 import SystemCalls
 
 /// A copy of a store that no server uses, to another pair of catalog and blob area. It can be interrupted at any point
-/// and run again: what has been copied is not copied again.
+/// and run again: what has been copied is not copied again. If a server has used the source between two runs, the uploads
+/// that it has continued are reported as problems.
 ///
 /// Each file and each unfinished upload is read from the destination after it was written, and its SHA-256 is compared
 /// before anything refers to it. The source is not changed.
@@ -191,8 +192,13 @@ package struct StoreCopy {
             guard let end = page.last else { return }
             var finished: [CatalogChange] = []
             for row in page {
-                if try destination.catalog.row(row.id) != nil {
+                if let present = try destination.catalog.row(row.id) {
                     report.present += 1
+                    if present.isUnfinished, !row.isUnfinished || row.offset > present.offset {
+                        report.problems.append(
+                            "\(row.id): a server has continued this upload since an earlier run, whose copy remains in"
+                                + " the destination; copy to an empty destination")
+                    }
                 } else if row.isUnfinished {
                     do throws(StoreError) { try copyUpload(row) } catch {
                         guard error.concernsOneFile else { throw error }
@@ -230,7 +236,10 @@ package struct StoreCopy {
             try blob.synchronize(including: .name)
         }
         try verify(blob, digest, "\(row.id)")
-        try destination.catalog.commit(.insert(shifted(row)))
+        // As in `copyFile`, the blob must exist until the commit.
+        _ = try withExtendedLifetime(blob) { () throws(StoreError) in
+            try destination.catalog.commit(.insert(shifted(row)))
+        }
         // A server that already uses the destination can continue the upload.
         destination.catalog.release(row.id, fence: 1)
         report.uploads += 1
