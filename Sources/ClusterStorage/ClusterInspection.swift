@@ -13,11 +13,9 @@ package struct ClusterInspection: Sendable {
     ///   server of this version has used the database.
     package init(_ location: ClusterLocation, credentials: ObjectCredentials) throws(StoreError) {
         // No client waits for this process, and some statements read entire tables.
-        var limits = S3Client.Limits()
-        (limits.total, limits.stall, limits.connect) = (.seconds(300), .seconds(60), .seconds(20))
         try self.init(
             Database(location.catalog, connections: 2, timeout: .seconds(600)),
-            S3Client(location.blobs, credentials, limits: limits))
+            S3Client(location.blobs, credentials, limits: .patient))
     }
 
     init(_ database: Database, _ objects: any ObjectStore) throws(StoreError) {

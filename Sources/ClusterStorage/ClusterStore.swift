@@ -26,9 +26,11 @@ struct ClusterParts {
     let observation: ClusterObservation
     private let client: S3Client
 
+    /// - Parameter isPatient: whether no client waits, so that slow requests to the object storage may take minutes.
     init(
         _ location: ClusterLocation, credentials: ObjectCredentials, configuration: StoreConfiguration,
-        observation: ClusterObservation = ClusterObservation(), deliversEvents: Bool = true, isExclusive: Bool = false
+        observation: ClusterObservation = ClusterObservation(), deliversEvents: Bool = true, isExclusive: Bool = false,
+        isPatient: Bool = false
     ) throws(StoreError) {
         self.observation = observation
         let database = Database(location.catalog, observe: observation.record)
@@ -38,12 +40,16 @@ struct ClusterParts {
             database: database, control: control, name: SystemName.current, deliversEvents: deliversEvents,
             isExclusive: isExclusive, report: observation.report)
         // The clocks of the nodes can differ, and a URL that one of them signs is valid for a minute.
-        client = S3Client(location.blobs, credentials, clock: { [node] in node.clock.wall / 1_000_000_000 })
+        let limits = isPatient ? S3Client.Limits.patient : S3Client.Limits()
+        client = S3Client(
+            location.blobs, credentials, limits: limits, clock: { [node] in node.clock.wall / 1_000_000_000 })
         let objects = ObservedObjectStore(store: client, observation: observation)
         let ledger = PieceLedger()
         self.node = node
         catalog = ClusterCatalog(node: node, ledger: ledger, configuration: configuration)
-        area = try ObjectBlobArea(node: node, objects: objects, ledger: ledger)
+        var pieces = PieceLimits()
+        if isPatient { pieces.synchronizationTime = .seconds(900) }
+        area = try ObjectBlobArea(node: node, objects: objects, ledger: ledger, limits: pieces, writers: 8)
     }
 
     func statistics() -> SharedStorageStatistics {

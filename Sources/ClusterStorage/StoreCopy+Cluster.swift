@@ -13,7 +13,7 @@ extension StoreCopy.Place {
     ) throws(StoreError) -> StoreCopy.Place {
         let parts = try ClusterParts(
             location, credentials: credentials, configuration: StoreConfiguration(), deliversEvents: false,
-            isExclusive: isExclusive)
+            isExclusive: isExclusive, isPatient: true)
         var place = StoreCopy.Place(
             catalog: parts.catalog, area: parts.area, time: parts.node.clock.wall / 1_000_000_000)
         if isExclusive { place.requireUnchanged = parts.node.requireExclusion }
@@ -22,7 +22,9 @@ extension StoreCopy.Place {
             _ = try parts.node.currentSession()
         } catch {
             place.close(isChanged: false)
-            throw error
+            throw .unavailable(
+                "the database has opened no session; check that it can be reached with these credentials, and run the"
+                    + " command again")
         }
         return place
     }

@@ -21,6 +21,14 @@ package final class S3Client: ObjectStore {
         package var connect = Duration.seconds(5)
 
         package init() {}
+
+        /// The times for a process for which no client waits.
+        package static var patient: Limits {
+            var limits = Limits()
+            (limits.total, limits.stall, limits.connect) = (.seconds(300), .seconds(60), .seconds(20))
+            limits.repetition = .seconds(120)
+            return limits
+        }
     }
 
     private let uri: ObjectStorageURI
