@@ -180,13 +180,10 @@ package final class ClusterCatalog: UploadCatalog {
 
     /// Returns the events that this node delivers, or all events if it is not a server.
     package func events(after number: Int64, limit: Int) throws(StoreError) -> [OutboxEntry] {
-        let limit = DatabaseValue.integer(Int64(limit))
-        guard node.deliversEvents else {
-            return try entries(node.read(ClusterSQL.listEvents, [.integer(number), limit]))
-        }
-        let session = DatabaseValue.integer(try node.currentSession())
-        return try entries(
-            node.read(ClusterSQL.selectEvents, [session, .integer(node.nextPosition(after: number)), limit]))
+        try entries(
+            node.deliversEvents
+                ? node.deliverableEvents(after: number, limit: Int64(limit))
+                : node.read(ClusterSQL.listEvents, [.integer(number), .integer(Int64(limit))]))
     }
 
     package func retriedEvents(limit: Int) throws(StoreError) -> [OutboxEntry] {

@@ -54,17 +54,20 @@ extension ClusterNode {
 
     /// Calls the observer of events if other nodes have recorded events, or if this node begins to deliver events.
     private func observeEvents() {
+        guard let body = observers.withLock({ $0.events }), let number = session.withLock({ $0.number }) else { return }
         // A node that begins to deliver events is notified of all of them.
-        let seen = delivery.withLock { $0.isActive ? $0.last : 0 }
-        guard let body = observers.withLock({ $0.events }), let number = session.withLock({ $0.number }),
+        let seen = delivery.withLock { $0.isActive && $0.session == number ? $0.last : 0 }
+        guard
             let rows = try? database.run(
                 DatabaseStatement(ClusterSQL.selectLastEvent, [.integer(number), .integer(seen)])),
             let delivers = rows.boolean(0, 0)
         else { return }
         let last = rows.integer(0, 1) ?? 0
         let hasNew = delivery.withLock { delivery in
-            if delivers && !delivery.isActive { (delivery.restarts, delivery.last) = (true, 0) }
-            delivery.isActive = delivers
+            if delivers && (!delivery.isActive || delivery.session != number) {
+                (delivery.restart, delivery.last) = (number, 0)
+            }
+            (delivery.isActive, delivery.session) = (delivers, number)
             defer { delivery.last = max(last, delivery.last) }
             return delivers && last > delivery.last
         }
@@ -74,13 +77,15 @@ extension ClusterNode {
     /// Whether this node was the one that delivers events when it last checked.
     var isDelivering: Bool { delivery.withLock { $0.isActive } }
 
-    /// Returns the number after which the next events are read. After this node has begun to deliver events, the first
-    /// call returns 0: another node may have ended before it delivered events that this node had read earlier.
-    func nextPosition(after number: Int64) -> Int64 {
-        delivery.withLock { delivery in
-            defer { delivery.restarts = false }
-            return delivery.restarts ? 0 : number
-        }
+    /// Reads the next events that this node delivers. After it has begun to deliver events in a session, the first events
+    /// are read again: another node may have ended before it delivered events that this node had read earlier.
+    func deliverableEvents(after number: Int64, limit: Int64) throws(StoreError) -> DatabaseRows {
+        let session = try currentSession()
+        let restarts = delivery.withLock { $0.restart == session }
+        let rows = try read(
+            ClusterSQL.selectEvents, [.integer(session), .integer(restarts ? 0 : number), .integer(limit)])
+        if restarts && rows.count > 0 { delivery.withLock { if $0.restart == session { $0.restart = nil } } }
+        return rows
     }
 
     // MARK: Notifications

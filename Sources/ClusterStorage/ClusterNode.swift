@@ -50,9 +50,11 @@ package final class ClusterNode: Sendable {
     }
 
     struct Delivery {
-        /// Whether this node was the one that delivers events when it last checked.
+        /// Whether this node was the one that delivers events when it last checked, and its session then.
         var isActive = false
-        var restarts = false
+        var session: Int64?
+        /// The session that has to read the events from the beginning.
+        var restart: Int64?
         /// The number of the last event that was seen.
         var last: Int64 = 0
     }
@@ -126,7 +128,11 @@ package final class ClusterNode: Sendable {
             return threads
         }
         for thread in running { thread.join() }
-        closeListener()
+        let last = listener.withLock { listener in
+            defer { listener = nil }
+            return listener
+        }
+        last?.close()
         if session.withLock({ $0.number }) != nil { _ = try? resolvedSession() }
         session.withLock { _ = $0.ended() }
         _ = try? control.run(DatabaseStatement(ClusterSQL.closeSessions, [.text(process)]))
@@ -233,21 +239,14 @@ package final class ClusterNode: Sendable {
         DatabaseStatement(ClusterSQL.notify, [.text(channel(session)), .text(text)])
     }
 
-    private func closeListener() {
-        let last = listener.withLock { listener in
-            defer { listener = nil }
-            return listener
-        }
-        last?.close()
-    }
-
     /// Ends a session that could not be renewed, or that the database has rejected.
     private func endSession(_ number: Int64) {
         let lost = session.withLock { $0.number == number ? $0.ended() : nil }
         guard let lost else { return }
         counts.withLock { $0.ended(holds: lost.count) }
         if !lost.isEmpty { observers.withLock { $0.lost }?(lost) }
-        closeListener()
+        // Its thread may be connecting, and ends later.
+        listener.withLock { $0 = nil }
     }
 
     /// Called after the database has rejected a session.
