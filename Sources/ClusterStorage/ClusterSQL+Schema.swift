@@ -83,12 +83,16 @@ extension ClusterSQL {
             IF EXISTS (SELECT FROM onward.node WHERE process = process_ AND opening >= opening_) THEN
                 RAISE EXCEPTION 'a later session exists' USING ERRCODE = 'ON012';
             END IF;
-            UPDATE onward.node SET alive_until = '-infinity' WHERE process = process_ AND alive_until > '-infinity';
-            IF EXISTS (SELECT FROM onward.node WHERE (is_exclusive OR is_exclusive_) AND onward.is_alive(alive_until)) THEN
+            -- A renewal that is not committed yet has locked its row, so this waits for it, and a later one fails.
+            UPDATE onward.node SET alive_until = '-infinity' WHERE alive_until > '-infinity'
+                AND (process = process_ OR (is_exclusive OR is_exclusive_) AND NOT onward.is_alive(alive_until));
+            -- A session that this update has not ended counts as alive, even if its time has passed since.
+            IF EXISTS (SELECT FROM onward.node
+                WHERE (is_exclusive OR is_exclusive_) AND alive_until > '-infinity') THEN
                 RAISE EXCEPTION 'another process uses the database exclusively, or would not have it exclusively'
                     USING ERRCODE = 'ON013';
             END IF;
-            IF is_exclusive_ THEN DELETE FROM onward.node WHERE NOT onward.is_alive(alive_until); END IF;
+            IF is_exclusive_ THEN DELETE FROM onward.node; END IF;
             INSERT INTO onward.node (process, opening, name, is_exclusive, delivers_events, alive_until)
                 VALUES (process_, opening_, name_, is_exclusive_, delivers_events_,
                     clock_timestamp() + milliseconds * interval '1 millisecond')
