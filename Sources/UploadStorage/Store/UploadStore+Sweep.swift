@@ -66,11 +66,14 @@ extension UploadStore {
         var failure: StoreError?
         for removal in context.failedRemovals.removeAll() {
             do throws(StoreError) {
-                if failure == nil || failure == .heldElsewhere {
+                if failure == nil {
                     try context.removeRow(removal)
                     context.discard(removal.row.blob)
                     continue
                 }
+            } catch .heldElsewhere {
+                // A client has continued the upload.
+                continue
             } catch { failure = error }
             context.failedRemovals.add(removal)
         }
