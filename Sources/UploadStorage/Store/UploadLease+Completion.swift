@@ -111,9 +111,10 @@ extension UploadLease {
     /// response and publishes nothing. Once the intent is durable, the publication is always completed, refused or
     /// withdrawn, even after a crash.
     ///
-    /// After `targetIsDirectory`, `targetIsSpecial`, `parentIsFile` and `noFreeName` the upload is still in processing,
-    /// and the caller must complete or end it. After `io`, the lease has ended if the publication was decided. If the
-    /// file could not be made durable, the upload is invalid; otherwise the next take-over completes the publication.
+    /// After `targetIsDirectory`, `targetIsSpecial`, `parentIsFile`, `pathTooLong` and `noFreeName` the upload is still in
+    /// processing, and the caller must complete or end it. After `io`, the lease has ended if the publication was decided.
+    /// If the file could not be made durable, the upload is invalid; otherwise the next take-over completes the
+    /// publication.
     package func publish(_ publication: Publication) throws(StoreError) -> Response {
         var publication = publication
         publication.refused = try publication.refused.saved()
