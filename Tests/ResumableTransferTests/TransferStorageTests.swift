@@ -31,8 +31,7 @@ import Testing
 
     private func claim(_ data: ResumeData) throws(TransferError) -> TicketClaim? {
         try storage.claim(
-            ResumeTicket(id: data.record.id, generation: data.record.generation), hasTicket: data.record.hasTicket,
-            createsFile: true)
+            ResumeTicket(id: data.record.id, generation: data.record.generation), hasTicket: data.record.hasTicket)
     }
 
     private func expectUsed(_ data: ResumeData, sourceLocation: SourceLocation = #_sourceLocation) {
@@ -98,7 +97,7 @@ import Testing
             let threads = try (0..<8).map { number in
                 try WorkerThread(name: "ticket-\(number)") { [storage] in
                     let ticket = ResumeTicket(id: data.record.id, generation: data.record.generation)
-                    if let claim = try? storage.claim(ticket, hasTicket: true, createsFile: true) {
+                    if let claim = try? storage.claim(ticket, hasTicket: true) {
                         claims.withLock { $0.append(claim) }
                     }
                 }
@@ -142,7 +141,7 @@ import Testing
         let threads = try (0..<8).map { number in
             try WorkerThread(name: "claim-\(number)") { [storage] in
                 while counts.withLock({ $0.ended }) < 200 {
-                    guard let claim = try? storage.claim(ticket, hasTicket: false, createsFile: true) else { continue }
+                    guard let claim = try? storage.claim(ticket, hasTicket: false) else { continue }
                     counts.withLock { counts in
                         counts.running += 1
                         counts.most = max(counts.most, counts.running)
@@ -165,12 +164,8 @@ import Testing
         let data = try ResumeData(.uploadSample())
         #expect(
             try storage.claim(
-                ResumeTicket(id: data.record.id, generation: data.record.generation), hasTicket: false,
-                createsFile: true) == nil)
-        // No file is created for a download either.
-        let ticket = ResumeTicket(id: data.record.id, generation: data.record.generation)
-        #expect(try self.storage.claim(ticket, hasTicket: false, createsFile: false) == nil)
-        #expect((try? FileManager.default.contentsOfDirectory(atPath: self.storage.path.repairedText))?.isEmpty == true)
+                ResumeTicket(id: data.record.id, generation: data.record.generation), hasTicket: false)
+                == nil)
     }
 
     @Test("a ticket file without a number invalidates no resume data", arguments: ["", "x", "99999999999999999999999"])

@@ -139,16 +139,13 @@ public final class TransferClient: Sendable {
     }
 
     /// Claims a transfer, so that no other one can use the same resume data. A resumed transfer is claimed before all
-    /// of its other work, a new upload before its first checkpoint is passed to the caller.
-    func claim(
-        _ id: UUID, generation: Int, hasTicket: Bool, createsFile: Bool = false
-    ) async throws(TransferError) -> TicketClaim? {
+    /// of its other work, a new one before its first checkpoint is passed to the caller.
+    func claim(_ id: UUID, generation: Int, hasTicket: Bool) async throws(TransferError) -> TicketClaim? {
         guard hasTicket || configuration.issuesTickets else { return nil }
         let storage = storage
         return try await BlockingWork.run {
             Result { () throws(TransferError) in
-                try storage.claim(
-                    ResumeTicket(id: id, generation: generation), hasTicket: hasTicket, createsFile: createsFile)
+                try storage.claim(ResumeTicket(id: id, generation: generation), hasTicket: hasTicket)
             }
         }.get()
     }

@@ -12,7 +12,6 @@ where Outcome == ClientResponseHead, Checkpoint == DownloadCheckpoint {
 
 extension DownloadOperation {
     static var noun: String { "download" }
-    var createsTicketFile: Bool { false }
     var isDeleting: Bool { false }
     var sentPosition: Int64? { nil }
 

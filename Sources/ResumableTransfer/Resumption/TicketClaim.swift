@@ -26,15 +26,13 @@ final class TicketClaim: Sendable {
         case busy
     }
 
-    /// Claims the transfer of data without a ticket.
-    /// - Parameter createsFile: whether the file is created if it is missing; `noSuchFile` is thrown otherwise.
+    /// Claims the transfer of data without a ticket, and creates the ticket file if it is missing.
     /// - Returns: `nil` if another transfer is running with the data.
     static func claim(
-        withoutTicket ticket: ResumeTicket, createsFile: Bool, in directory: FileDescriptor
+        withoutTicket ticket: ResumeTicket, in directory: FileDescriptor
     ) throws(Errno) -> TicketClaim? {
-        let flags: FileDescriptor.OpenFlags = [.readWrite, .noFollow, .nonBlocking]
         while true {
-            let file = try directory.open(at: ticket.fileName, createsFile ? flags.union(.create) : flags)
+            let file = try directory.open(at: ticket.fileName, [.readWrite, .create, .noFollow, .nonBlocking])
             guard try file.lockForTransfer() else { return nil }
             // The transfer that held the lock may have ended, and removed the name.
             guard directory.isName(FilePath(ticket.fileName), of: file) else { continue }
@@ -84,7 +82,7 @@ final class TicketClaim: Sendable {
 /// Prevents two transfers from using resume data at the same time, and any transfer from using superseded data. A
 /// ticket is a file in the storage directory, one for each transfer through all its resumptions.
 ///
-/// A transfer locks the file from its resumption, a new upload from its first checkpoint, until it ends. The content is
+/// A transfer locks the file from its resumption, a new one from its first checkpoint, until it ends. The content is
 /// the lowest generation that is still valid, as a decimal number; generations below it were superseded by one that has
 /// been used. The file is removed when there is nothing left to resume. If the process is killed just before it
 /// passes the first checkpoint to the caller, the file is left.

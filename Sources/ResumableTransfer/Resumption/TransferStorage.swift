@@ -57,19 +57,14 @@ struct TransferStorage: Sendable {
     /// transfers, in any processes, try at the same time, only one succeeds.
     /// - Parameter hasTicket: whether the data has a ticket. Data of checkpoints has none: this data stays valid after
     ///   other data of the transfer was used, but only one transfer at a time can use it.
-    /// - Parameter createsFile: whether a missing file is created for data without a ticket. Downloads need no file,
-    ///   because their partial files are locked.
-    /// - Returns: `nil` for data without a ticket if there is no file, or none can be created. The transfer then runs
-    ///   without a claim.
+    /// - Returns: `nil` for data without a ticket if no file can be created. The transfer then runs without a claim.
     /// - Throws: `resumeDataUsed`, or `storageUnusable`.
-    func claim(
-        _ ticket: ResumeTicket, hasTicket: Bool, createsFile: Bool
-    ) throws(TransferError) -> TicketClaim? {
+    func claim(_ ticket: ResumeTicket, hasTicket: Bool) throws(TransferError) -> TicketClaim? {
         guard hasTicket else {
             guard let directory = try? open() else { return nil }
             let claim: TicketClaim?
             do throws(Errno) {
-                claim = try TicketClaim.claim(withoutTicket: ticket, createsFile: createsFile, in: directory)
+                claim = try TicketClaim.claim(withoutTicket: ticket, in: directory)
             } catch {
                 return nil
             }

@@ -75,9 +75,7 @@ final class TransferDriver<Operation: TransferOperation> {
         }
         do throws(TransferError) {
             if plan.resumed != nil, plan.store == nil || plan.hasTicket {
-                claim = try await client.claim(
-                    plan.id, generation: plan.generation, hasTicket: plan.hasTicket,
-                    createsFile: operation.createsTicketFile)
+                claim = try await client.claim(plan.id, generation: plan.generation, hasTicket: plan.hasTicket)
             }
         } catch {
             return .failure(claimError(error))
@@ -175,9 +173,8 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// Prevents other transfers from resuming a checkpoint of this transfer while it runs, if checkpoints are saved.
     private func claimCheckpoint() async {
-        guard claim == nil, operation.createsTicketFile, plan.store == nil, client.configuration.onCheckpoint != nil
-        else { return }
-        claim = try? await client.claim(plan.id, generation: plan.generation, hasTicket: false, createsFile: true)
+        guard claim == nil, plan.store == nil, client.configuration.onCheckpoint != nil else { return }
+        claim = try? await client.claim(plan.id, generation: plan.generation, hasTicket: false)
     }
 
     // MARK: Errors

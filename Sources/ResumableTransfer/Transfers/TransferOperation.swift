@@ -24,8 +24,6 @@ protocol TransferOperation: AnyObject {
 
     init(driver: TransferDriver<Self>)
 
-    /// Whether resumptions and checkpoints create the ticket file of the transfer if it is missing.
-    var createsTicketFile: Bool { get }
     /// Whether the operation is deleting the upload resource. Stop requests do not end the deletion.
     var isDeleting: Bool { get }
 

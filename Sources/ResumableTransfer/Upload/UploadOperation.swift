@@ -45,7 +45,6 @@ final class UploadOperation: TransferOperation {
     var source: any UploadSource { driver.plan.input.source }
     var length: Int64? { Self.total(of: driver.plan) }
     var sentPosition: Int64? { max(position, machine.acknowledged) }
-    var createsTicketFile: Bool { driver.plan.input.isResumable }
 
     /// Whether the source is unchanged since it was opened, as far as this can be detected.
     var isSourceUnchanged: Bool { (source as? any RecognizableSource)?.isUnchanged ?? true }
