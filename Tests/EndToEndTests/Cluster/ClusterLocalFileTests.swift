@@ -41,6 +41,8 @@ struct ClusterLocalFileTests {
         }
         return try #require(text).split(separator: "\n").filter { line in
             if line.contains(" = -1 ") || line.contains("+++") || line.contains("resumed>") { return false }
+            // strace does not know the call of a thread that the end of the process has ended.
+            if line.contains(" ???(") { return false }
             let isOpening = line.contains(" open")
             let isReading = !["O_CREAT", "O_WRONLY", "O_RDWR", "O_TMPFILE"].contains { line.contains($0) }
             let isDevice = line.contains("\"/dev/") || line.contains("\"/proc/")
