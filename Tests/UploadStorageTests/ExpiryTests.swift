@@ -85,7 +85,7 @@ import Testing
         _ = store.sweepPart()
         let statistics = try store.statistics()
         #expect((statistics.complete ?? 0) == 0 && (statistics.invalid ?? 0) == 0)
-        #expect(statistics.receiving == (try store.catalog.unfinishedRows()).count)
+        #expect(try statistics.receiving == fixture.unfinishedCount())
     }
 
     @Test(
