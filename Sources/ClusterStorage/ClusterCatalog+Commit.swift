@@ -96,10 +96,15 @@ extension ClusterCatalog {
             return failed(batch, error)
         }
         if !principals.isEmpty { results.removeFirst() }
+        return record(changes, results, bySession: number)
+    }
+
+    /// Records what a committed transaction has changed, and returns the outcome of each change.
+    private func record(
+        _ changes: [ChangeStatements], _ results: [DatabaseRows], bySession number: Int64
+    ) -> [Outcome] {
         var outcomes: [Outcome] = []
-        var statistics = CatalogStatistics()
-        statistics.transactions = 1
-        statistics.commits = batch.count
+        var events = 0
         var position = 0
         for change in changes {
             let outcome = outcome(of: change, results[position..<position + change.statements.count])
@@ -109,7 +114,7 @@ extension ClusterCatalog {
                 reject([change])
                 continue
             }
-            statistics.events += change.kind == .removal ? min(change.events, removed.unfinished) : change.events
+            events += change.kind == .removal ? min(change.events, removed.unfinished) : change.events
             if let pieces = change.pieces { ledger.recorded(pieces) }
             node.session.withLock { session in
                 for id in change.ended { session.removeHold(id) }
@@ -119,10 +124,10 @@ extension ClusterCatalog {
                 }
             }
         }
-        counts.withLock { [statistics] counts in
-            counts.transactions += statistics.transactions
-            counts.commits += statistics.commits
-            counts.events += statistics.events
+        counts.withLock { [events] counts in
+            counts.transactions += 1
+            counts.commits += changes.count
+            counts.events += events
         }
         return outcomes
     }

@@ -41,35 +41,38 @@ package struct BashCompletion {
                 case ${COMP_WORDS[1]} in
 
             """
-        for page in program.commands {
-            text += "    \(page.name))\n        case $option in\n"
-            let options = page.options.map { "--" + $0.name }
-            var offers: [(values: Completion, forms: [String])] = []
-            for option in page.options where option.argument != nil {
-                let forms = (option.letter.map { ["-\($0)"] } ?? []) + ["--" + option.name]
-                if let index = offers.firstIndex(where: { $0.values == option.values }) {
-                    offers[index].forms += forms
-                } else {
-                    offers.append((option.values, forms))
-                }
-            }
-            for (values, forms) in offers {
-                text += "        \(forms.joined(separator: " | ")))\n"
-                if values != .nothing { text += "            \(Self.offer(values, function))\n" }
-                text += "            return\n            ;;\n"
-            }
-            text += """
-                        esac
-                        if [[ $current == -* ]]; then
-                            \(function)_words '\((options + ["--help"]).joined(separator: " "))'
-                        else
-                            \(Self.offer(page.operands, function))
-                        fi
-                        ;;
-
-                """
-        }
+        for page in program.commands { text += Self.commandCase(page, function) }
         self.text = text + "    esac\n}\n\ncomplete -F \(function) \(program.name)\n"
+    }
+
+    /// The branch of the function for one command.
+    private static func commandCase(_ page: ManualPage, _ function: String) -> String {
+        var text = "    \(page.name))\n        case $option in\n"
+        var offers: [(values: Completion, forms: [String])] = []
+        for option in page.options where option.argument != nil {
+            let forms = (option.letter.map { ["-\($0)"] } ?? []) + ["--" + option.name]
+            if let index = offers.firstIndex(where: { $0.values == option.values }) {
+                offers[index].forms += forms
+            } else {
+                offers.append((option.values, forms))
+            }
+        }
+        for (values, forms) in offers {
+            text += "        \(forms.joined(separator: " | ")))\n"
+            if values != .nothing { text += "            \(offer(values, function))\n" }
+            text += "            return\n            ;;\n"
+        }
+        let options = page.options.map { "--" + $0.name } + ["--help"]
+        return text + """
+                    esac
+                    if [[ $current == -* ]]; then
+                        \(function)_words '\(options.joined(separator: " "))'
+                    else
+                        \(offer(page.operands, function))
+                    fi
+                    ;;
+
+            """
     }
 
     private static func offer(_ completion: Completion, _ function: String) -> String {

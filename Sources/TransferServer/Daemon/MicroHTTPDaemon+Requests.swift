@@ -124,45 +124,55 @@ extension MicroHTTPDaemon {
             registry.count(connection.entry, for: client)
             request.isCountedForClient = true
         }
-        let waitsFor100 = Expectation(fields: head.fields, version: head.version) == .continue100
         request.receiveShortContent = { connection.receiveShortContent() }
         defer { request.receiveShortContent = { false } }
         switch service.begin(request, for: target) {
-        case .receive(let exchange):
-            request.stage = .receiving
-            request.exchange = exchange
-            if !request.isCompletelyReceived {
-                if exchange.checkInterval != nil { connection.accepted.awaiting = exchange }
-                connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds())
-                // The client may be slow, and the thread has used more of its stack than it needs for content.
-                if !connection.accepted.hasInput { ThreadStack.releaseUnused() }
-            }
-            // libmicrohttpd does not get the Expect field, so the server sends 100 itself.
-            if request.expectsContent, waitsFor100 {
-                guard connection.output.send(Self.continueHead, timeout: 2000) == .sent else { return .NO }
-            }
-            return .YES
+        case .receive(let exchange): return beginReceiving(request, by: exchange, on: connection)
+        case .respond(let response): return respondWithoutContent(response, to: request, on: connection)
         case .drop: return .NO
-        case .respond(let response):
-            guard request.expectsContent else {
-                if response.status == .lengthRequired {
-                    // Content without a length can follow.
-                    request.shouldLinger = true
-                    return queue(response, to: request, on: connection)
-                }
-                // The response is queued at the end of the request, so that the connection stays open.
-                request.stage = .responding(response)
-                return .YES
-            }
-            // A client that waits for 100 gets the final status instead.
-            if waitsFor100 {
-                // The client may have stopped waiting and started to send content. libmicrohttpd would close the
-                // connection immediately, so the server keeps it open for a moment.
+        }
+    }
+
+    private func beginReceiving(
+        _ request: RequestContext, by exchange: any Exchange, on connection: RequestConnection
+    ) -> MHD_Result {
+        request.stage = .receiving
+        request.exchange = exchange
+        if !request.isCompletelyReceived {
+            if exchange.checkInterval != nil { connection.accepted.awaiting = exchange }
+            connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds())
+            // The client may be slow, and the thread has used more of its stack than it needs for content.
+            if !connection.accepted.hasInput { ThreadStack.releaseUnused() }
+        }
+        // libmicrohttpd does not get the Expect field, so the server sends 100 itself.
+        if request.expectsContent, request.expectation == .continue100 {
+            guard connection.output.send(Self.continueHead, timeout: 2000) == .sent else { return .NO }
+        }
+        return .YES
+    }
+
+    /// Sends a response for which the content of the request is not needed.
+    private func respondWithoutContent(
+        _ response: Response, to request: RequestContext, on connection: RequestConnection
+    ) -> MHD_Result {
+        guard request.expectsContent else {
+            if response.status == .lengthRequired {
+                // Content without a length can follow.
                 request.shouldLinger = true
                 return queue(response, to: request, on: connection)
             }
-            return respondEarly(response, to: request, on: connection)
+            // The response is queued at the end of the request, so that the connection stays open.
+            request.stage = .responding(response)
+            return .YES
         }
+        // A client that waits for 100 gets the final status instead.
+        if request.expectation == .continue100 {
+            // The client may have stopped waiting and started to send content. libmicrohttpd would close the connection
+            // immediately, so the server keeps it open for a moment.
+            request.shouldLinger = true
+            return queue(response, to: request, on: connection)
+        }
+        return respondEarly(response, to: request, on: connection)
     }
 
     private static let continueHead = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)

@@ -103,6 +103,7 @@ final class RequestContext {
     /// Whether the end of the connection may be the end of the content (RFC 1945 section 7.2). A server cannot
     /// distinguish that from an interruption.
     var lacksLength: Bool { head.version < .http11 && framing == .none }
+    var expectation: Expectation { Expectation(fields: fields, version: head.version) }
     /// Whether content follows the head.
     var expectsContent: Bool {
         switch framing {

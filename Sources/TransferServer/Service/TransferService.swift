@@ -133,9 +133,7 @@ final class TransferService: RequestService {
         let route = routes.route(of: target)
         request.route = route.label
         if !route.canReceiveContent { request.explanation = nil }
-        if Expectation(fields: request.fields, version: request.head.version) == .unsupported {
-            return .respond(ProblemDetails.unsupportedExpectation)
-        }
+        if request.expectation == .unsupported { return .respond(ProblemDetails.unsupportedExpectation) }
         switch route {
         // Health checks and the module need no token. The session endpoint evaluates the token itself.
         case .health, .module, .session: return serve(request, at: route, .anonymous, target, nil)

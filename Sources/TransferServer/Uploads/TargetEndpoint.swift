@@ -86,42 +86,41 @@ struct TargetEndpoint {
             return .respond(page?.response(to: refusal) ?? Response(refusal))
         }
         guard handler.methods(of: target).contains(request.method) else { return .respond(methodNotAllowed) }
-        let page = page
         let wanted = TargetRequest(
             target: target, method: request.method, principal: principal, fields: request.fields,
             base: request.origin.base, page: page)
-        let service = service
-        let route = route
-        let connection = request.connection
         let isPersonal = needsCredentials
-        let request = request
-        let answer: () -> Response = {
-            var response: Response
-            if let handler = route.synchronous {
-                response = handler.respond(to: wanted)
-            } else {
-                // If there is no result, the server has closed the connection, and nothing is sent.
-                response =
-                    service.handlerCall(for: request).run { await route.handler.respond(to: wanted) }
-                    ?? Response(ProblemDetails.targetFailed)
-            }
-            if response.status == .notFound, let page {
-                response = page.response(response.status, code: ProblemDetails.noSuchFile.code)
-            }
-            var caching = CacheControl.noCache
-            if response.status == 200, case .stream(let stream) = response.content, let content = stream as? FileContent
-            {
-                response = FileResponses(service.digests, isAwaited: { connection.isAwaited })
-                    .response(content, fields: response.fields, to: wanted)
-                if !response.status.isClientError { caching = service.configuration.cacheControl }
-            }
-            if wanted.method.isSafe, !response.fields.contains("Cache-Control") {
-                response.fields.append("Cache-Control", (isPersonal ? caching.forOneUser : caching).serialized)
-            }
-            return response
-        }
         // Unexpected content is read and ignored, so that the connection can be reused.
-        return request.expectsContent ? .receive(DeferredExchange(nil, answer)) : .respond(answer())
+        return request.expectsContent
+            ? .receive(DeferredExchange { self.response(to: wanted, isPersonal: isPersonal) })
+            : .respond(response(to: wanted, isPersonal: isPersonal))
+    }
+
+    /// The response of the handler, with the fields that the server adds.
+    /// - Parameter isPersonal: whether only clients with credentials get it.
+    private func response(to wanted: TargetRequest, isPersonal: Bool) -> Response {
+        var response = handlerResponse(to: wanted)
+        if response.status == .notFound, let page {
+            response = page.response(response.status, code: ProblemDetails.noSuchFile.code)
+        }
+        var caching = CacheControl.noCache
+        if response.status == 200, case .stream(let stream) = response.content, let content = stream as? FileContent {
+            let connection = request.connection
+            response = FileResponses(service.digests, isAwaited: { connection.isAwaited })
+                .response(content, fields: response.fields, to: wanted)
+            if !response.status.isClientError { caching = service.configuration.cacheControl }
+        }
+        if wanted.method.isSafe, !response.fields.contains("Cache-Control") {
+            response.fields.append("Cache-Control", (isPersonal ? caching.forOneUser : caching).serialized)
+        }
+        return response
+    }
+
+    private func handlerResponse(to wanted: TargetRequest) -> Response {
+        if let handler = route.synchronous { return handler.respond(to: wanted) }
+        // If there is no result, the server has closed the connection, and nothing is sent.
+        return service.handlerCall(for: request).run { [handler] in await handler.respond(to: wanted) }
+            ?? Response(ProblemDetails.targetFailed)
     }
 
     /// Whether the same request without credentials would be rejected.
@@ -165,82 +164,98 @@ struct TargetEndpoint {
     private func begin(
         _ plan: ContentPlan, isComplete: Bool?, responses: UploadResponses, isUpload: Bool
     ) -> FirstStep {
-        if service.configuration.requiresLength && plan.isOpenEnded(request.framing) {
-            let error = UploadError.lengthRequired
-            return .respond(
-                isComplete == nil
-                    ? Response(error.problem(in: responses.dialect))
-                    : responses.refused(error, limits: limits))
-        }
         let stored = StoredCreation(fields: request.fields, target: target, route: route)
-        if stored.size > StoredCreation.maxSize {
-            let problem = ProblemDetails.storedFieldsTooLarge
-            return .respond(isComplete == nil ? Response(problem) : responses.failed(problem, offset: nil))
-        }
-        let proposal = UploadProposal(
-            target: target, method: request.method, principal: principal, fields: request.fields, length: plan.length,
-            mayReplace: refusal(.write) == nil)
-        if case .refuse(let response) = handler.accept(proposal) {
-            let state = UploadState(offset: 0, limits: limits)
-            // A 5xx is not final, so the client can retry.
-            let isFinal = isComplete != nil && !response.status.isServerError
-            return .respond(
-                isFinal ? responses.finished(response, state: state, uploadLocation: nil) : response)
-        }
+        if let refusal = refusal(of: plan, stored, isComplete: isComplete, responses) { return .respond(refusal) }
         let upload = NewUpload(
             principal: principal, method: request.method, target: stored.target.reference, fields: stored.fields,
             dialect: responses.dialect, limits: limits, length: plan.length,
             digests: RepresentationDigests(fields: stored.fields).algorithms,
             expiresAt: limits.maxAge.map { service.store.time + $0 })
-        // The request for an application has a row even if its client does not know the URL, because the row records that
-        // the application may have processed it.
-        let hasRow = isUpload || route.streaming != nil
-        // If all content has arrived, the upload of a file ends immediately, so its row is created only at its end. Other
-        // handlers, and checks of files, may take long, and may keep the upload's idempotency key. A client that expects
-        // 100 has not sent content yet.
-        let arrivesNow =
-            isUpload && route.synchronous?.completesSynchronously == true
-            && !request.fields.contains("Expect") && request.receiveShortContent()
+        let arrivesNow = isUpload && contentArrivesNow()
         do {
-            let lease =
-                hasRow
-                ? try service.store.create(upload, recordsAtOnce: !arrivesNow, isReported: isUpload)
-                : try service.store.createTransient(upload)
-            let location = isUpload ? lease.id.map { service.routes.path(of: $0) } : nil
-            if let id = lease.id {
-                request.upload = id
-                request.progress.hasCreated = true
-                if isUpload { request.explanation?.handling = .creation(isPart: plan.completion != .atEnd) }
-            }
+            let lease = try create(upload, isUpload: isUpload, recordsAtOnce: !arrivesNow)
+            if isUpload { request.explanation?.handling = .creation(isPart: plan.completion != .atEnd) }
             let connection = request.connection
             lease.onRevocation { connection.close(reason: .takenOver) }
-            var isAnnounced = false
-            if let location, responses.allowsInterimResponses {
-                let head = responses.announcement(location: location, limits: limits)
-                // If all content has arrived, the client has nothing to send for which it needs the URL.
-                switch request.interim.send(head, timeout: 1000, isFollowed: arrivesNow) {
-                case .sent:
-                    isAnnounced = true
-                    request.explanation?.announcements += 1
-                case .notWritable: request.explanation?.unwritable += 1
-                case .broken:
-                    // The client did not receive the URL of this upload.
-                    lease.release()
-                    if let id = lease.id { _ = try? service.store.cancel(id, principal: principal) }
-                    return .drop
-                }
+            let location = isUpload ? lease.id.map { service.routes.path(of: $0) } : nil
+            let announcement = location.flatMap { announce($0, responses, isFollowed: arrivesNow) }
+            if announcement == .broken {
+                // The client did not receive the URL of this upload.
+                lease.release()
+                if let id = lease.id { _ = try? service.store.cancel(id, principal: principal) }
+                return .drop
             }
             let context = UploadExchange.Context(
                 service: service, request: request, identity: identity, responses: responses, upload: upload,
                 route: route, target: stored.target)
             return try UploadExchange.begin(
                 context, lease: lease, plan: plan,
-                kind: isComplete == nil ? .plain : .creation(location: location, isAnnounced: isAnnounced))
+                kind: isComplete == nil ? .plain : .creation(location: location, isAnnounced: announcement == .sent))
         } catch .superseded {
             return .drop
         } catch {
             service.report(error, request: request.id)
             return .respond(responses.failed(ProblemDetails(error), offset: nil))
         }
+    }
+
+    /// The response to a request whose content the server or the handler does not accept; `nil` if both accept it.
+    private func refusal(
+        of plan: ContentPlan, _ stored: StoredCreation, isComplete: Bool?, _ responses: UploadResponses
+    ) -> Response? {
+        if service.configuration.requiresLength && plan.isOpenEnded(request.framing) {
+            let error = UploadError.lengthRequired
+            return isComplete == nil
+                ? Response(error.problem(in: responses.dialect)) : responses.refused(error, limits: limits)
+        }
+        if stored.size > StoredCreation.maxSize {
+            let problem = ProblemDetails.storedFieldsTooLarge
+            return isComplete == nil ? Response(problem) : responses.failed(problem, offset: nil)
+        }
+        let proposal = UploadProposal(
+            target: target, method: request.method, principal: principal, fields: request.fields, length: plan.length,
+            mayReplace: refusal(.write) == nil)
+        guard case .refuse(let response) = handler.accept(proposal) else { return nil }
+        // A 5xx is not final, so the client can retry.
+        let isFinal = isComplete != nil && !response.status.isServerError
+        let state = UploadState(offset: 0, limits: limits)
+        return isFinal ? responses.finished(response, state: state, uploadLocation: nil) : response
+    }
+
+    /// Whether all content has arrived, and the upload of a file ends immediately, so that its row is created only at its
+    /// end. Other handlers, and checks of files, may take long, and may keep the upload's idempotency key. A client that
+    /// expects 100 has not sent content yet.
+    private func contentArrivesNow() -> Bool {
+        route.synchronous?.completesSynchronously == true && !request.fields.contains("Expect")
+            && request.receiveShortContent()
+    }
+
+    private func create(
+        _ upload: NewUpload, isUpload: Bool, recordsAtOnce: Bool
+    ) throws(StoreError) -> UploadLease {
+        // The request for an application has a row even if its client does not know the URL, because the row records that
+        // the application may have processed it.
+        guard isUpload || route.streaming != nil else { return try service.store.createTransient(upload) }
+        let lease = try service.store.create(upload, recordsAtOnce: recordsAtOnce, isReported: isUpload)
+        request.upload = lease.id
+        request.progress.hasCreated = true
+        return lease
+    }
+
+    /// Sends the URL of a new upload in a 104 response; `nil` if the client gets no interim responses.
+    /// - Parameter isFollowed: whether all content has arrived. The client then has nothing to send for which it needs the
+    ///   URL.
+    private func announce(
+        _ location: String, _ responses: UploadResponses, isFollowed: Bool
+    ) -> SocketOutput.Outcome? {
+        guard responses.allowsInterimResponses else { return nil }
+        let head = responses.announcement(location: location, limits: limits)
+        let outcome = request.interim.send(head, timeout: 1000, isFollowed: isFollowed)
+        switch outcome {
+        case .sent: request.explanation?.announcements += 1
+        case .notWritable: request.explanation?.unwritable += 1
+        case .broken: break
+        }
+        return outcome
     }
 }

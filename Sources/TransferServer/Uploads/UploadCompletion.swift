@@ -28,35 +28,59 @@ struct UploadCompletion {
     ///   if the server stopped before the target returned a response.
     mutating func run() throws(StoreError) -> Outcome {
         let digests = RepresentationDigests(fields: context.upload.fields)
-        for (algorithm, expected) in digests.expected?.values ?? [] {
-            guard try lease.representationDigest(algorithm) != expected else { continue }
-            let mismatch = UploadError.digestMismatch(field: "Repr-Digest", algorithm: algorithm.rawValue)
+        if let mismatch = try mismatch(of: digests) {
             return try store(Response(mismatch.problem(in: context.responses.dialect)))
         }
+        let call = context.service.handlerCall(for: context.request)
+        let upload = try receivedUpload(digests, executor: call.executor)
+        targetHasRun = true
+        let result = complete(upload, in: call)
+        upload.end()
+        context.request.check = upload.check
+        return try outcome(of: upload, result, call)
+    }
+
+    /// The first digest of the client that the content does not have.
+    private func mismatch(of digests: RepresentationDigests) throws(StoreError) -> UploadError? {
+        for (algorithm, expected) in digests.expected?.values ?? [] {
+            guard try lease.representationDigest(algorithm) != expected else { continue }
+            return .digestMismatch(field: "Repr-Digest", algorithm: algorithm.rawValue)
+        }
+        return nil
+    }
+
+    /// The upload that the handler gets.
+    private func receivedUpload(
+        _ digests: RepresentationDigests, executor: ThreadExecutor
+    ) throws(StoreError) -> ReceivedUpload {
         var digestValue: String?
         if let wanted = digests.wanted {
             digestValue = DigestField(values: [(wanted, try lease.representationDigest(wanted))]).serialized
         }
-        let call = context.service.handlerCall(for: context.request)
-        let upload = ReceivedUpload(
+        return ReceivedUpload(
             target: context.target, upload: context.upload,
             fields: StoredCreation.declared(context.upload.fields, by: context.route), length: length,
             mayReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease,
-            store: context.service.store, executor: call.executor, digest: digestValue,
+            store: context.service.store, executor: executor, digest: digestValue,
             verifiedDigest: digests.expected?.serialized,
             forwarding: context.route.streaming != nil
                 ? context.service.forwardingContext(of: context.request, context.identity) : nil,
             resource: resource)
-        targetHasRun = true
+    }
+
+    /// Calls the handler. Returns `nil` if it did not return in time after its task was canceled.
+    private func complete(_ upload: ReceivedUpload, in call: HandlerCall) -> Result<Response, any Error>? {
+        if let handler = context.route.synchronous, handler.completesSynchronously {
+            return call.runSynchronously { Result { try handler.completeSynchronously(upload) } }
+        }
         let handler = context.route.handler
-        let result: Result<Response, any Error>? =
-            if let handler = context.route.synchronous, handler.completesSynchronously {
-                call.runSynchronously { Result { try handler.completeSynchronously(upload) } }
-            } else {
-                call.run { do { return .success(try await handler.complete(upload)) } catch { return .failure(error) } }
-            }
-        upload.end()
-        context.request.check = upload.check
+        return call.run { do { return .success(try await handler.complete(upload)) } catch { return .failure(error) } }
+    }
+
+    /// Stores the response to the upload, unless it is stored already or the handler can be called again.
+    private func outcome(
+        of upload: ReceivedUpload, _ result: Result<Response, any Error>?, _ call: HandlerCall
+    ) throws(StoreError) -> Outcome {
         switch (upload.publicationResult, result) {
         case (.success(let published)?, .success?), (.success(let published)?, nil): return .final(published)
         case (.success(let published)?, .failure(let error)?):
@@ -72,7 +96,7 @@ struct UploadCompletion {
             throw .superseded
         case (_, .success(let response)?):
             return try store(upload.withDigest(response), adding: upload.forwarding?.unstoredFields ?? [:])
-        case (_, .failure(let error as TargetUnavailable)?) where handler.completionIsRepeatable:
+        case (_, .failure(let error as TargetUnavailable)?) where context.route.handler.completionIsRepeatable:
             context.service.log.warning("\(error)", request: context.request.id)
             return .postponed(error)
         case (.failure(let error)?, .failure(let thrown)?):
