@@ -301,11 +301,12 @@ extension StoreContext {
         return events.isEmpty ? change : .reporting(change, events)
     }
 
-    /// Returns the removal of the row of an upload, with the event that reports it; `nil`: it is not reported.
-    func removal(of row: CatalogRow, epoch: Int64, as kind: UploadEvent.Kind?) -> CatalogChange.Removal {
-        CatalogChange.Removal(
-            id: row.id, epoch: epoch,
-            event: configuration.recordsEvents ? kind.map { UploadEvent($0, of: row, at: timeOfEvents) } : nil)
+    /// The change of the catalog that removes a row, with the event that reports it.
+    func rowRemoval(for removal: OpenUpload.Removal) -> CatalogChange.Removal {
+        let kind = configuration.recordsEvents ? removal.kind : nil
+        return CatalogChange.Removal(
+            id: removal.row.id, epoch: removal.epoch,
+            event: kind.map { UploadEvent($0, of: removal.row, at: timeOfEvents) })
     }
 
     /// The current time in milliseconds since 1970. Servers that share a catalog have the same clock.

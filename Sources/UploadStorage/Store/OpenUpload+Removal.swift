@@ -1,11 +1,10 @@
 import SystemCalls
 
 extension OpenUpload {
-    /// An upload that is being removed: its row still exists, and no other thread can complete or remove it.
+    /// The removal of an upload's row. Until it ends, the row exists, and no other thread completes or removes the upload.
     struct Removal {
         var row: CatalogRow
         var epoch: Int64
-        var reserved: Int64
         /// The event that reports the removal; `nil`: it is not reported.
         var kind: UploadEvent.Kind?
     }
@@ -26,7 +25,7 @@ extension OpenUpload {
         monitor.waitForever { state -> Void? in state.machine.endAcknowledging() ? () : nil }
         let removed: RemovedRows?
         do throws(StoreError) {
-            removed = try context.catalog.commit(.delete([rowRemoval(for: removal)]), of: id) { $0 == nil }
+            removed = try context.catalog.commit(.delete([context.rowRemoval(for: removal)]), of: id) { $0 == nil }
         } catch {
             cancelRemoval()
             throw error
@@ -60,12 +59,7 @@ extension OpenUpload {
 
     private func beginRemoval(of row: CatalogRow, as kind: UploadEvent.Kind?, _ state: inout State) -> Removal {
         state.machine.beginRemoval()
-        return Removal(row: row, epoch: state.machine.epoch, reserved: state.machine.reserved, kind: kind)
-    }
-
-    /// The removal of the row.
-    func rowRemoval(for removal: Removal) -> CatalogChange.Removal {
-        context.removal(of: removal.row, epoch: removal.epoch, as: removal.kind)
+        return Removal(row: row, epoch: state.machine.epoch, kind: kind)
     }
 
     func cancelRemoval() { update { $0.machine.removalFailed() } }
@@ -74,14 +68,13 @@ extension OpenUpload {
     ///
     /// - Parameter removed: the result of the catalog; nil if it is unknown.
     func endRemoval(_ removal: Removal, _ removed: RemovedRows? = nil) {
-        let fence = update { state in
+        let (reserved, fence) = update { state in
             state.row = nil
-            state.machine.forget()
-            return state.fence
+            return (state.machine.forget(), state.fence)
         }
         context.catalog.release(id, fence: fence)
         if removal.row.isUnfinished {
-            context.ledger.end(removal.row.upload.principal, releasing: removal.reserved, counts: true)
+            context.ledger.end(removal.row.upload.principal, releasing: reserved, counts: true)
             context.discard(removal.row.blob)
         } else {
             // If the sweep has removed the row already, `removed` is empty.
@@ -106,7 +99,7 @@ extension OpenUpload {
         guard let (row, reserved, epoch) = forgotten else { return }
         context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
         guard let epoch else { return context.discard(row.blob) }
-        if context.removeUnreported(FailedRemovals.Removal(row: row, epoch: epoch, kind: .canceled)) {
+        if context.removeUnreported(Removal(row: row, epoch: epoch, kind: .canceled)) {
             context.discard(row.blob)
         } else {
             // The row may exist, and may need the bytes.
@@ -132,7 +125,7 @@ extension StoreContext {
     /// - Returns: false if that fails. With a shared catalog the sweep repeats it: the catalog refuses the removal if the
     ///   client has continued the upload meanwhile.
     @discardableResult
-    func removeUnreported(_ removal: FailedRemovals.Removal) -> Bool {
+    func removeUnreported(_ removal: OpenUpload.Removal) -> Bool {
         do throws(StoreError) {
             try removeRow(removal)
             return true
@@ -142,9 +135,9 @@ extension StoreContext {
         }
     }
 
-    func removeRow(_ removal: FailedRemovals.Removal) throws(StoreError) {
+    func removeRow(_ removal: OpenUpload.Removal) throws(StoreError) {
         // If there is no publishing area, the same commit may have completed the upload, and a complete row has to stay.
         if publishingArea == nil, try catalog.row(removal.row.id)?.isUnfinished != true { return }
-        try catalog.commit(.delete([self.removal(of: removal.row, epoch: removal.epoch, as: removal.kind)]))
+        try catalog.commit(.delete([rowRemoval(for: removal)]))
     }
 }

@@ -186,23 +186,17 @@ final class StoreContext: Sendable {
 /// Rows in a shared catalog that may exist although their creation was reported as failed, and that could not be removed.
 /// The sweep removes them.
 final class FailedRemovals: Sendable {
-    struct Removal: Sendable {
-        var row: CatalogRow
-        var epoch: Int64
-        var kind: UploadEvent.Kind?
-    }
-
     /// More rows than requests are in progress when a database fails. Those that are created later have no effect.
     private static let limit = 4096
 
-    private let removals = Monitor<[Removal]>([])
+    private let removals = Monitor<[OpenUpload.Removal]>([])
 
-    func add(_ removal: Removal) {
+    func add(_ removal: OpenUpload.Removal) {
         removals.withLock { removals in if removals.count < Self.limit { removals.append(removal) } }
     }
 
     /// Returns all removals, and forgets them.
-    func removeAll() -> [Removal] {
+    func removeAll() -> [OpenUpload.Removal] {
         removals.withLock { removals in
             defer { removals = [] }
             return removals

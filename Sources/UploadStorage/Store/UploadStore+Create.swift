@@ -86,7 +86,7 @@ extension UploadStore {
             // The row may exist, because a commit that failed may have been made.
             if isRecorded {
                 context.removeUnreported(
-                    FailedRemovals.Removal(row: row, epoch: row.epoch, kind: isReported ? .canceled : nil))
+                    OpenUpload.Removal(row: row, epoch: row.epoch, kind: isReported ? .canceled : nil))
             }
             // The caller removes the name from `newBlobs` when the upload is not counted any more.
             _ = try? area.remove(row.blob)

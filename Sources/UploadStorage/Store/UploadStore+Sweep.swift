@@ -219,7 +219,7 @@ extension UploadStore {
     private func removeTogether(_ batch: [Expiring], _ report: inout SweepReport) -> Bool {
         guard !batch.isEmpty else { return true }
         do throws(StoreError) {
-            try catalog.commit(.delete(batch.map { $0.use.upload.rowRemoval(for: $0.removal) }))
+            try catalog.commit(.delete(batch.map { context.rowRemoval(for: $0.removal) }))
         } catch {
             if error == .heldElsewhere && batch.count > 1 {
                 return batch.reduce(true) { removeTogether([$1], &report) && $0 }
