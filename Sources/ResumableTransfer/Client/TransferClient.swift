@@ -85,9 +85,8 @@ public final class TransferClient: Sendable {
     ) async throws(TransferError) -> Bool {
         switch data.record.content {
         case .upload:
-            var plan = try TransferPlan(discarding: data, request: request)
-            plan.handler = handler
-            return try await Upload(TransferParts(self, plan)).discard()
+            let plan = try TransferPlan(discarding: data, request: request)
+            return try await Upload(TransferParts(self, plan, handler: handler)).discard()
         case .download(let checkpoint):
             let claim = try await claim(
                 data.record.id, generation: data.record.generation, hasTicket: data.record.hasTicket)

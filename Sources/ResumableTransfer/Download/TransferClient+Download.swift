@@ -37,10 +37,7 @@ extension TransferClient {
         _ request: TransferRequest, to destination: DownloadDestination, store: (any CheckpointStore)?,
         handler: (any ExchangeHandler)? = nil
     ) -> Download {
-        var plan = TransferPlan(request, to: destination)
-        plan.store = store
-        plan.handler = handler
-        return Download(TransferParts(self, plan))
+        Download(TransferParts(self, TransferPlan(request, to: destination), store: store, handler: handler))
     }
 
     /// Prepares a download that receives the missing bytes. This call does not use up the data: it stays valid until
@@ -63,11 +60,9 @@ extension TransferClient {
         _ data: ResumeData, request: TransferRequest?, store: (any CheckpointStore)?,
         handler: (any ExchangeHandler)? = nil
     ) throws(TransferError) -> Download {
-        var plan = try TransferPlan<FileDownloadOperation>(resuming: data, request: request)
-        plan.store = store
-        plan.handler = handler
+        let plan = try TransferPlan<FileDownloadOperation>(resuming: data, request: request)
         try storage.requireUnused(data)
-        return Download(TransferParts(self, plan))
+        return Download(TransferParts(self, plan, store: store, handler: handler))
     }
 }
 

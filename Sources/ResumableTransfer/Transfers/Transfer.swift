@@ -83,12 +83,22 @@ protocol DrivenTransfer<Success>: Transfer where Operation.Success == Success {
 final class TransferParts<Operation: TransferOperation>: Sendable {
     let client: TransferClient
     let plan: TransferPlan<Operation>
+    /// Saves the checkpoints of this transfer. If it is `nil`, ``TransferClient/Configuration/onCheckpoint`` saves
+    /// them. A transfer with a store has no tickets: the store ensures that only one transfer at a time uses its data.
+    let store: (any CheckpointStore)?
+    /// Participates in the exchanges of this transfer.
+    let handler: (any ExchangeHandler)?
     let control: TransferControl<Operation.Success>
     let progress: TransferProgress
 
-    init(_ client: TransferClient, _ plan: TransferPlan<Operation>) {
+    init(
+        _ client: TransferClient, _ plan: TransferPlan<Operation>, store: (any CheckpointStore)? = nil,
+        handler: (any ExchangeHandler)? = nil
+    ) {
         self.client = client
         self.plan = plan
+        self.store = store
+        self.handler = handler
         let resumeData = plan.checkpoint
         let control = TransferControl<Operation.Success>(resumeData: resumeData)
         self.control = control
@@ -183,7 +193,7 @@ extension DrivenTransfer {
         // ended before, or a pause or a failure was ending it.
         if isRunning, error.code == .cancelled { return }
         do throws(TransferError) {
-            if let store = plan.store {
+            if let store = parts.store {
                 try await store.discard(data, request: request)
             } else {
                 try await client.discard(data, request: request)

@@ -18,7 +18,7 @@ extension TransferDriver {
         requests += 1
         operation.willSend(request, to: uri)
         outgoing.uri = uri.text
-        plan.handler?.prepare(&outgoing, for: request)
+        handler?.prepare(&outgoing, for: request)
         observe(outgoing, request, to: uri)
         var transport = TransportRequest(
             uri: outgoing.uri, method: outgoing.method, fields: outgoing.fields, content: request.content,
@@ -87,7 +87,7 @@ extension TransferDriver {
                 }
             case .head(let head):
                 observe(head, from: uri)
-                plan.handler?.received(TransferResponse(head), to: sent)
+                handler?.received(TransferResponse(head), to: sent)
                 await operation.handle(event, of: request, exchange)
             case .sent, .received: await operation.handle(event, of: request, exchange)
             }
@@ -105,7 +105,7 @@ extension TransferDriver {
 
     /// The settings of the connections of this transfer.
     var connection: ConnectionSettings {
-        plan.handler?.connection
+        handler?.connection
             ?? ConnectionSettings(
                 stallTimeout: client.configuration.stallTimeout, proxy: client.configuration.proxy)
     }
@@ -115,7 +115,7 @@ extension TransferDriver {
         metrics.transferID = plan.id
         metrics.uri = uri.description(hidingPath: request.isPathSecret)
         control.note(metrics)
-        plan.handler?.ended(metrics)
+        handler?.ended(metrics)
         client.configuration.onMetrics?(metrics)
     }
 
@@ -143,7 +143,7 @@ extension TransferDriver {
     func consultHandler(
         aboutRedirectionIn result: inout TransportResult, to request: ClientRequest, from uri: RequestURI
     ) async {
-        guard let handler = plan.handler, let head = result.head, !operation.isDeleting,
+        guard let handler, let head = result.head, !operation.isDeleting,
             operation.follows(head.status, to: request), let location = head.location
         else { return }
         let response = TransferResponse(head, content: result.content)
@@ -195,7 +195,7 @@ extension TransferDriver {
         {
             return .refresh
         }
-        guard let handler = plan.handler, !operation.isDeleting else { return nil }
+        guard let handler, !operation.isDeleting else { return nil }
         let response = TransferResponse(head, content: result.content)
         switch await control.result(of: { try await handler.challenged(by: response, to: sent) }) {
         // After a stop request nothing more is sent: the stop decides how the transfer ends.

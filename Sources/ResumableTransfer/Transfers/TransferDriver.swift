@@ -47,6 +47,8 @@ final class TransferDriver<Operation: TransferOperation> {
     }
 
     var client: TransferClient { parts.client }
+    private var store: (any CheckpointStore)? { parts.store }
+    var handler: (any ExchangeHandler)? { parts.handler }
     var control: TransferControl<Operation.Success> { parts.control }
     var progress: TransferProgress { parts.progress }
 
@@ -59,7 +61,7 @@ final class TransferDriver<Operation: TransferOperation> {
         case .failure(let error): failure = error
         }
         let position = progress.completedUnitCount
-        if case .failure(let error) = result { await plan.store?.ended(error) } else { await plan.store?.ended(nil) }
+        if case .failure(let error) = result { await store?.ended(error) } else { await store?.ended(nil) }
         log.end(
             Operation.noun, failure, position: position, total: progress.isIndeterminate ? nil : progress.totalUnitCount
         )
@@ -74,7 +76,7 @@ final class TransferDriver<Operation: TransferOperation> {
             claim = nil
         }
         do throws(TransferError) {
-            if plan.resumed != nil, plan.store == nil || plan.hasTicket {
+            if plan.resumed != nil, store == nil || plan.hasTicket {
                 claim = try await client.claim(plan.id, generation: plan.generation, hasTicket: plan.hasTicket)
             }
         } catch {
@@ -140,7 +142,7 @@ final class TransferDriver<Operation: TransferOperation> {
             guard let data else { return }
             await save(data)
             control.events.send(.checkpoint(data))
-        } else if hasMoved, let data, plan.store != nil {
+        } else if hasMoved, let data, store != nil {
             await save(data)
         }
     }
@@ -161,7 +163,7 @@ final class TransferDriver<Operation: TransferOperation> {
         log.write(.debug, "A checkpoint is saved.", ["position": "\(data.position)"])
         let position = operation.sentPosition
         saved = (position ?? 0, SystemClock.monotonicNanoseconds())
-        if let store = plan.store {
+        if let store {
             await store.save(data, sent: position)
         } else {
             await client.configuration.onCheckpoint?(data)
@@ -173,7 +175,7 @@ final class TransferDriver<Operation: TransferOperation> {
 
     /// Prevents other transfers from resuming a checkpoint of this transfer while it runs, if checkpoints are saved.
     private func claimCheckpoint() async {
-        guard claim == nil, plan.store == nil, client.configuration.onCheckpoint != nil else { return }
+        guard claim == nil, store == nil, client.configuration.onCheckpoint != nil else { return }
         claim = try? await client.claim(plan.id, generation: plan.generation, hasTicket: false)
     }
 
@@ -193,10 +195,10 @@ final class TransferDriver<Operation: TransferOperation> {
         var error = error
         switch await operation.conclude(error) {
         case .resumable(let checkpoint):
-            let ticket = plan.store != nil ? nil : client.issueTicket(for: plan.id, generation: plan.generation + 1)
+            let ticket = store != nil ? nil : client.issueTicket(for: plan.id, generation: plan.generation + 1)
             error.resumeData = try? plan.data(
                 of: checkpoint, generation: ticket?.generation ?? plan.generation, hasTicket: ticket != nil)
-            if plan.store != nil, let data = error.resumeData { await save(data) }
+            if store != nil, let data = error.resumeData { await save(data) }
         case .over:
             control.keep(nil)
             claim?.remove()

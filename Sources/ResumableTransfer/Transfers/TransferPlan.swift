@@ -21,11 +21,6 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     let hasTicket: Bool
     /// The checkpoint in the resume data; `nil` for a new transfer.
     let resumed: Operation.Checkpoint?
-    /// Saves the checkpoints of this transfer. If it is `nil`, ``TransferClient/Configuration/onCheckpoint`` saves
-    /// them. A transfer with a store has no tickets: the store ensures that only one transfer at a time uses its data.
-    var store: (any CheckpointStore)?
-    /// Participates in the exchanges of this transfer.
-    var handler: (any ExchangeHandler)?
 
     /// A new transfer.
     init(_ request: TransferRequest, _ input: Operation.Input) {

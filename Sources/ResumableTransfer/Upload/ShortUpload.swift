@@ -58,9 +58,8 @@ package struct ShortUpload: Sendable {
         ended.result = await exchange.result()
         if let result = ended.success(client.servers) { return .completed(result) }
         var plan = plan
-        plan.store = store
         plan.input.firstExchange = ended
-        let upload = Upload(TransferParts(client, plan))
+        let upload = Upload(TransferParts(client, plan, store: store))
         guard case .canceled? = ended.result.failure, !ended.isAborted else {
             return .unfinished(upload, isStopped: false)
         }

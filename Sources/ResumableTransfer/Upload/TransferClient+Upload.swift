@@ -51,10 +51,7 @@ extension TransferClient {
         _ request: TransferRequest, from source: any UploadSource, store: (any CheckpointStore)?,
         handler: (any ExchangeHandler)? = nil
     ) -> Upload {
-        var plan = TransferPlan(request, from: source)
-        plan.store = store
-        plan.handler = handler
-        return Upload(TransferParts(self, plan))
+        Upload(TransferParts(self, TransferPlan(request, from: source), store: store, handler: handler))
     }
 
     /// Prepares an upload that sends the remaining bytes.
@@ -82,10 +79,8 @@ extension TransferClient {
         handler: (any ExchangeHandler)? = nil
     ) throws(TransferError) -> Upload {
         try storage.requireUnused(data)
-        var plan = try TransferPlan(resuming: data, source: source, request: request)
-        plan.store = store
-        plan.handler = handler
-        return Upload(TransferParts(self, plan))
+        let plan = try TransferPlan(resuming: data, source: source, request: request)
+        return Upload(TransferParts(self, plan, store: store, handler: handler))
     }
 
     /// Prepares an upload of a file: by PUT if `uri` names a resource, and by POST with the name of the file
