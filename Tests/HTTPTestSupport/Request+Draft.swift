@@ -82,3 +82,12 @@ extension Request {
         return with("Authorization", "Bearer " + token)
     }
 }
+
+/// The content of a token file: each principal has other rights.
+package let sampleTokens = """
+    anna token-of-anna-0001
+    ben token-of-ben-00001
+    reader token-of-reader-1 read
+    maker token-of-maker-01 create
+    box token-of-box-0001 read,create prefix=/files/box/
+    """

@@ -25,6 +25,11 @@ extension TestedServer {
         return location
     }
 
+    /// Creates an upload of `/files/file.bin` with a token. Its first bytes are `Payload.bytes(10)`.
+    package func begin(token: String) throws -> String {
+        try begin(.v8, "/files/file.bin", Payload.bytes(10), [("Authorization", "Bearer " + token)])
+    }
+
     /// Retrieves the state of an upload.
     package func retrieve(_ location: String, _ version: Interop? = .v8) throws -> Response {
         try exchange(.retrieval(version, location))

@@ -5,25 +5,11 @@ import Testing
 /// Access with tokens (draft section 13, RFC 6750).
 @Suite("Tokens", .timeLimit(.minutes(30)))
 struct TokenTests {
-    private static let tokens = """
-        anna token-of-anna-0001
-        ben token-of-ben-00001
-        reader token-of-reader-1 read
-        maker token-of-maker-01 create
-        box token-of-box-0001 read,create prefix=/files/box/
-        """
-
-    private func upload(_ server: any TestedService, _ token: String, complete: Bool = false) throws -> String {
-        let request = Request.creation(.v8, complete: complete, .bytes(Payload.bytes(10))).with(token: token)
-        let response = try server.exchange(request)
-        return try #require(response.location)
-    }
-
     @Test("without a token the server sends no 104, and does not reveal which files exist")
     func needed() throws {
-        let server = try InProcessService(.tokens(Self.tokens))
+        let server = try InProcessService(.tokens(sampleTokens))
         let anna = "token-of-anna-0001"
-        let location = try upload(server, anna)
+        let location = try server.begin(token: anna)
         #expect(try server.exchange(Request("PUT", "/files/there", [], .bytes([1])).with(token: anna)).status == 201)
         let requests: [Request] = [
             .creation(.v8, complete: true, .declared(1_000_000)), .creation(.v3, complete: true, .declared(10)),
@@ -55,11 +41,11 @@ struct TokenTests {
         "health checks and a browser's preflight need no token, and the preflight reveals nothing",
         arguments: [false, true])
     func exceptions(publicRead: Bool) throws {
-        var settings = try ServiceSettings.tokens(Self.tokens, publicRead: publicRead)
+        var settings = try ServiceSettings.tokens(sampleTokens, publicRead: publicRead)
         settings.server.corsOrigins = ["https://app.example"]
         settings.server.limits.maxSize = 1000
         let server = try InProcessService(settings)
-        let location = try upload(server, "token-of-anna-0001")
+        let location = try server.begin(token: "token-of-anna-0001")
         #expect(try server.exchange(.get("/healthz")).status == 200)
         #expect(try server.exchange(.get("/readyz")).status == 200)
         let preflight = [
@@ -84,8 +70,8 @@ struct TokenTests {
 
     @Test("SEC-02 SEC-16: an upload belongs to its creator; another principal gets the response for an unknown upload")
     func ownership() throws {
-        let server = try InProcessService(.tokens(Self.tokens))
-        let location = try upload(server, "token-of-anna-0001")
+        let server = try InProcessService(.tokens(sampleTokens))
+        let location = try server.begin(token: "token-of-anna-0001")
         let unknown = "/uploads/" + String(repeating: "ab", count: 16)
         let ben = "token-of-ben-00001"
         func same(_ request: (String) -> Request) throws {
@@ -114,13 +100,9 @@ struct TokenTests {
         try same { .retrieval(.v8, $0) }
     }
 
-    private static let newToken = "new-token-of-anna-2"
-    // printf %s new-token-of-anna-2 | sha256sum
-    private static let newTokenHash = "bdec52cfbf84f806cf1d8384def3ee428376998184db39cd872225b5e7905b66"
-
     @Test("a token permits only the requests that its scopes and its prefix allow")
     func scopes() throws {
-        let server = try InProcessService(.tokens(Self.tokens))
+        let server = try InProcessService(.tokens(sampleTokens))
         func status(_ token: String, _ method: String, _ target: String) throws -> Int {
             let content: Request.Content = ["PUT", "POST"].contains(method) ? .bytes([1, 2]) : .none
             let response = try server.exchange(Request(method, target, [], content).with(token: token))
@@ -152,8 +134,8 @@ struct TokenTests {
 
     @Test("a token that may only create does not replace a file that was created during the upload")
     func createOnly() throws {
-        let server = try InProcessService(.tokens(Self.tokens))
-        let location = try upload(server, "token-of-maker-01")
+        let server = try InProcessService(.tokens(sampleTokens))
+        let location = try server.begin(token: "token-of-maker-01")
         let other = Request("PUT", "/files/file.bin", [], .bytes([7])).with(token: "token-of-anna-0001")
         #expect(try server.exchange(other).status == 201)
         let completion = Request.append(.v8, location, at: 10, complete: true, .bytes(Payload.bytes(5)))
@@ -163,7 +145,7 @@ struct TokenTests {
 
     @Test("--public-read allows downloads and listings without a token, and nothing else")
     func publicRead() throws {
-        let server = try InProcessService(.tokens(Self.tokens, publicRead: true))
+        let server = try InProcessService(.tokens(sampleTokens, publicRead: true))
         #expect(
             try server.exchange(Request("PUT", "/files/a", [], .bytes([1])).with(token: "token-of-anna-0001")).status
                 == 201)
@@ -171,7 +153,7 @@ struct TokenTests {
         #expect(try server.exchange(Request("HEAD", "/files/a")).status == 200)
         #expect(try server.exchange(.get("/files/")).status == 200)
         #expect(try server.exchange(.get("/files/a").with(token: "nobody-knows-this")).status == 401)
-        let location = try upload(server, "token-of-anna-0001")
+        let location = try server.begin(token: "token-of-anna-0001")
         for request in [
             .retrieval(.v8, location), .get(location), Request("OPTIONS", "/files/a"), Request("DELETE", "/files/a"),
             Request("PUT", "/files/b", [], .bytes([1])), .creation(.v8, complete: true, .bytes([1])),

@@ -6,24 +6,10 @@ import Testing
 /// Access with tokens (draft section 13, RFC 6750).
 @Suite("Tokens", .serialized, .blocking)
 struct TokenTests {
-    private static let tokens = """
-        anna token-of-anna-0001
-        ben token-of-ben-00001
-        reader token-of-reader-1 read
-        maker token-of-maker-01 create
-        box token-of-box-0001 read,create prefix=/files/box/
-        """
-
-    private func upload(_ fixture: TokenFixture, _ token: String, complete: Bool = false) throws -> String {
-        let request = Request.creation(.v8, complete: complete, .bytes(Payload.bytes(10))).with(token: token)
-        let response = try fixture.server.exchange(request)
-        return try #require(response.location)
-    }
-
     @Test("an upload and its quota belong to the principal, whichever of its tokens is used")
     func rotation() throws {
         let fixture = try TokenFixture("anna old-token-of-anna-1", "--max-uploads", "1")
-        let location = try upload(fixture, "old-token-of-anna-1")
+        let location = try fixture.server.begin(token: "old-token-of-anna-1")
         try fixture.reload("anna old-token-of-anna-1\nanna sha256:" + Self.newTokenHash)
         let again = Request.creation(.v8, complete: false, .bytes([1])).with(token: Self.newToken)
         #expect(try fixture.server.exchange(again).status == 429)
@@ -42,9 +28,9 @@ struct TokenTests {
         "SEC-05: if a token is revoked during the last append, nothing is published; the upload can be completed later"
     )
     func revocation() throws {
-        let fixture = try TokenFixture(Self.tokens)
+        let fixture = try TokenFixture(sampleTokens)
         let server = fixture.server
-        let location = try upload(fixture, "token-of-anna-0001")
+        let location = try fixture.server.begin(token: "token-of-anna-0001")
         let connection = try server.connect()
         let content = Payload.bytes(100)
         try connection.send(
@@ -53,7 +39,7 @@ struct TokenTests {
         // The head of the request has been checked.
         #expect(try connection.requireInterim().status == 100)
         try connection.send(Array(content.prefix(60)))
-        try fixture.reload(Self.tokens.replacing("token-of-anna-0001", with: "token-of-anna-0002"))
+        try fixture.reload(sampleTokens.replacing("token-of-anna-0001", with: "token-of-anna-0002"))
         try connection.send(Array(content.suffix(40)))
         let response = try connection.readResponse()
         #expect(response.status == 401)
@@ -71,8 +57,8 @@ struct TokenTests {
 
     @Test("after a scope is removed between two appends, requests to the upload get 403")
     func narrowed() throws {
-        let fixture = try TokenFixture(Self.tokens)
-        let location = try upload(fixture, "token-of-anna-0001")
+        let fixture = try TokenFixture(sampleTokens)
+        let location = try fixture.server.begin(token: "token-of-anna-0001")
         try fixture.reload("anna token-of-anna-0001 read")
         for request in [
             Request.append(.v8, location, at: 10, complete: true, .bytes([1])), .retrieval(.v8, location),
@@ -93,7 +79,7 @@ struct TokenTests {
 
     @Test("an invalid token file changes nothing on reload, and prevents a start")
     func badFile() throws {
-        let fixture = try TokenFixture(Self.tokens)
+        let fixture = try TokenFixture(sampleTokens)
         try fixture.reload("anna short-but-good\nben token-of-ben-00001 everything")
         #expect(fixture.server.log.contains("line 2: 'everything' is not one of the scopes"))
         let request = Request.get("/files/").with(token: "token-of-anna-0001")
@@ -110,8 +96,8 @@ struct TokenTests {
 
     @Test("the log has the principal's name, and never the token")
     func log() throws {
-        let fixture = try TokenFixture(Self.tokens, "--log-format", "json", "--log-level", "debug")
-        _ = try upload(fixture, "token-of-anna-0001")
+        let fixture = try TokenFixture(sampleTokens, "--log-format", "json", "--log-level", "debug")
+        _ = try fixture.server.begin(token: "token-of-anna-0001")
         _ = try fixture.server.exchange(.get("/files/x").with(token: "token-of-nobody"))
         let log = try fixture.server.process.awaitErrorOutput { text -> String? in
             text.contains(#""principal":"anna""#) && text.contains("invalid-token") ? text : nil
@@ -121,7 +107,7 @@ struct TokenTests {
 
     @Test("with tokens the server accepts requests from other machines, for every host name, and through proxies")
     func beyondLoopback() throws {
-        let fixture = try TokenFixture(Self.tokens, "--listen", "0.0.0.0:0")
+        let fixture = try TokenFixture(sampleTokens, "--listen", "0.0.0.0:0")
         let request = Request("PUT", "/files/a", [("Host", "files.example"), ("Via", "1.1 proxy")], .bytes([1]))
         #expect(try fixture.server.exchange(request.with(token: "token-of-anna-0001")).status == 201)
         #expect(try fixture.server.exchange(request).status == 401)
