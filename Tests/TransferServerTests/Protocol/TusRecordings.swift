@@ -32,15 +32,7 @@ struct TusRecording: Sendable, CustomTestStringConvertible {
                 """),
         TusRecording(
             testDescription: "creation and one PATCH",
-            blocks: creation + """
-                PATCH {upload}
-                Upload-Draft-Interop-Version: {version}
-                Upload-Offset: 0
-                6|Content-Type: application/partial-upload
-                Upload-Complete: ?1
-                Content-Length: 90000
-                content 0..<90000
-                """),
+            blocks: creation + patch(0, 90000, isComplete: true)),
         TusRecording(
             testDescription: "a file in chunks; the last chunk has ?0",
             blocks: creation + patch(0, 30000) + patch(30000, 60000) + patch(60000, 90000)),
@@ -80,42 +72,14 @@ struct TusRecording: Sendable, CustomTestStringConvertible {
                 nothing
 
 
-                """ + patch(0, 40000) + patch(40000, 80000) + """
-                    PATCH {upload}
-                    Upload-Draft-Interop-Version: {version}
-                    Upload-Offset: 80000
-                    6|Content-Type: application/partial-upload
-                    Upload-Length: 90000
-                    Upload-Complete: ?1
-                    Content-Length: 10000
-                    content 80000..<90000
-                    """),
+                """ + patch(0, 40000) + patch(40000, 80000) + patch(80000, 90000, isComplete: true, length: 90000)),
         TusRecording(
             testDescription: "a stream whose upload is cut and resumed; the last content has ?0",
-            blocks: creation + patch(0, 40000) + """
-                PATCH {upload}
-                Upload-Draft-Interop-Version: {version}
-                Upload-Offset: 40000
-                6|Content-Type: application/partial-upload
-                Upload-Complete: ?0
-                Content-Length: 40000
-                cut 40000..<55000 of 40000
-
-
-                """ + retrieval + patch(55000, 80000) + patch(80000, 90000)),
+            blocks: creation + patch(0, 40000) + patch(40000, 80000, cutAt: 55000) + retrieval
+                + patch(55000, 80000) + patch(80000, 90000)),
         TusRecording(
             testDescription: "a file whose upload is cut and resumed; the remaining content has ?0",
-            blocks: creation + """
-                PATCH {upload}
-                Upload-Draft-Interop-Version: {version}
-                Upload-Offset: 0
-                6|Content-Type: application/partial-upload
-                Upload-Complete: ?1
-                Content-Length: 90000
-                cut 0..<20000 of 90000
-
-
-                """ + retrieval + patch(20000, 90000)),
+            blocks: creation + patch(0, 90000, isComplete: true, cutAt: 20000) + retrieval + patch(20000, 90000)),
         TusRecording(
             testDescription: "an empty file with metadata", size: 0, name: "empty.txt", type: "text/plain",
             blocks: """
@@ -258,17 +222,22 @@ struct TusRecording: Sendable, CustomTestStringConvertible {
 
         """
 
-    /// An append with ?0. Its content may be the last of the file: tus-js-client sends ?1 only if it has already
-    /// reached the end of the source.
-    private static func patch(_ start: Int, _ end: Int) -> String {
+    /// An append. Its content may be the last of the file although it has ?0: tus-js-client sends ?1 only if it has
+    /// already reached the end of the source.
+    /// - Parameters:
+    ///   - length: the length of the upload, if the creation did not have it.
+    ///   - cut: the offset at which the connection is cut.
+    private static func patch(
+        _ start: Int, _ end: Int, isComplete: Bool = false, length: Int? = nil, cutAt cut: Int? = nil
+    ) -> String {
         """
         PATCH {upload}
         Upload-Draft-Interop-Version: {version}
         Upload-Offset: \(start)
         6|Content-Type: application/partial-upload
-        Upload-Complete: ?0
+        \(length.map { "Upload-Length: \($0)\n" } ?? "")Upload-Complete: \(isComplete ? "?1" : "?0")
         Content-Length: \(end - start)
-        content \(start)..<\(end)
+        \(cut.map { "cut \(start)..<\($0) of \(end - start)" } ?? "content \(start)..<\(end)")
 
 
         """
