@@ -27,8 +27,9 @@ final class MicroHTTPDaemon: @unchecked Sendable {
         /// An application can send a head of 32 KiB. This server writes half as many more bytes if the head has short lines
         /// without CR and space.
         static let memoryForAnyHead = 52 << 10
-        /// The longest heads that this server creates itself redirect the client: `Location` has at most 16 KiB for the
-        /// content of a file, and 20 KiB for a directory, whose path has up to 12 KiB in percent-encoding.
+        /// The longest heads that this server creates itself redirect the client. For the content of a file `Location` has
+        /// at most `FileResponses.maxRedirection` bytes. For a directory it has a path of up to 12 KiB in percent-encoding
+        /// and a query of up to `FilesHandler.maxRedirectedQuery` bytes.
         static let memoryForOwnHeads = 32 << 10
         var threadStack = 512 << 10
     }

@@ -61,7 +61,9 @@ struct FileResponses {
         }
     }
 
-    private static let maxRedirection = 16 << 10
+    /// The buffer of a connection has no room for the head with a much longer URL. See
+    /// `MicroHTTPDaemon.Options.memoryForOwnHeads`.
+    static let maxRedirection = 16 << 10
 
     /// - Returns: a URL at which the client gets the file; nil if this server has to send it.
     private func redirection(to file: PublishedFile, _ fields: Fields, _ request: TargetRequest) -> String? {
@@ -71,7 +73,6 @@ struct FileResponses {
         let disposition = ContentDisposition(type: "inline", filename: request.target.segments.last ?? "")
         signed.append("Content-Disposition", fields["Content-Disposition"] ?? disposition.serialized)
         do throws(StoreError) {
-            // The buffer of a connection has no room for the head with a longer URL.
             return try file.downloadURL(with: signed).flatMap { $0.utf8.count <= Self.maxRedirection ? $0 : nil }
         } catch {
             // Then reading the file fails as well, and the server reports why.

@@ -229,6 +229,10 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
 
     // MARK: Other requests
 
+    /// The buffer of a connection has no room for the head of a redirection with a much longer query, which no client
+    /// needs. See `MicroHTTPDaemon.Options.memoryForOwnHeads`.
+    static let maxRedirectedQuery = 8 << 10
+
     /// Sends or deletes a file, or lists a collection.
     public func respond(to request: TargetRequest) -> Response {
         do {
@@ -243,8 +247,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
             fields.append("Cross-Origin-Resource-Policy", resourcePolicy.rawValue)
             return Response(status: 200, fields: fields, content: content(of: file, fields))
         } catch .targetIsDirectory where request.method != .delete {
-            // The buffer of a connection has no room for the head with a much longer query, which no client needs here.
-            let query = request.target.query.map { $0.utf8.count <= 8 << 10 ? "?" + $0 : "" } ?? ""
+            let query = request.target.query.flatMap { $0.utf8.count <= Self.maxRedirectedQuery ? "?" + $0 : nil } ?? ""
             return Response(status: 308, fields: ["Location": request.target.path + "/" + query])
         } catch  where [.notFound, .parentIsFile, .targetIsSpecial].contains(error) {
             return Response(ProblemDetails.noSuchFile)

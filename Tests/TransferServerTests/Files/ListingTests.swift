@@ -3,6 +3,8 @@ import FoundationEssentials
 import HTTPTestSupport
 import Testing
 
+@testable import TransferServer
+
 /// `GET` of a collection.
 @Suite("Listings", .timeLimit(.minutes(30)))
 struct ListingTests {
@@ -161,6 +163,22 @@ struct ListingTests {
                 #expect(response.status == 308)
                 #expect(response.location?.hasSuffix("/files/a%20b/?" + query) == true, "\(response)")
             }
+        }
+    }
+
+    @Test("a connection has room for the longest redirection; a longer query is not repeated")
+    func longRedirection() throws {
+        // Each name has 254 bytes, which need 762 bytes in percent-encoding.
+        let name = String(repeating: "%C3%A9", count: 127)
+        let path = Array(repeating: name, count: 15).joined(separator: "/")
+        let query = String(repeating: "q", count: FilesHandler.maxRedirectedQuery)
+        try withSocket { server in
+            try server.publish([1], as: path + "/f")
+            let response = try server.exchange(.get("/files/\(path)?\(query)"))
+            #expect(response.status == 308)
+            #expect(response.location == "/files/\(path)/?\(query)")
+            #expect(FileResponses.maxRedirection <= response.location?.utf8.count ?? 0, "the longer one was not tested")
+            #expect(try server.exchange(.get("/files/\(path)?\(query)q")).location == "/files/\(path)/")
         }
     }
 }
