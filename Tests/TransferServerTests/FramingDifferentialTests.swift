@@ -1,9 +1,10 @@
+import HTTPTestSupport
 import Testing
 
 @testable import FramingDifferential
 
 /// Runs some seeds of `.build/debug/FramingDifferential`. The seeds are the same in every run.
-@Suite("Generated connections", .timeLimit(.minutes(15)))
+@Suite("Generated connections", .blocking)
 struct FramingDifferentialTests {
     @Test(
         "H11-10 H11-16 H11-17 H11-22: the server handles the requests that a strict reader finds before the first fault"

@@ -4,7 +4,7 @@ import HTTPTestSupport
 import Testing
 
 /// `POST` to a collection: the server chooses the name.
-@Suite("Creation in collections", .timeLimit(.minutes(30)))
+@Suite("Creation in collections", .blocking)
 struct CollectionTests {
     private static func post(_ disposition: String?, _ content: String = "content", in directory: String = "")
         -> Request

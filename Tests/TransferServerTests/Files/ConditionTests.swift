@@ -4,7 +4,7 @@ import HTTPTestSupport
 import Testing
 
 /// Conditional requests (RFC 9110 section 13).
-@Suite("Conditions of downloads", .timeLimit(.minutes(30)))
+@Suite("Conditions of downloads", .blocking)
 struct ConditionTests {
     private static let digits = Array("0123456789".utf8)
     /// A time long ago, so that Last-Modified is a strong validator.

@@ -3,7 +3,7 @@ import HTTPTestSupport
 import Testing
 
 /// Listings as messages.
-@Suite("Listings as messages", .timeLimit(.minutes(30)))
+@Suite("Listings as messages", .blocking)
 struct ListingMessageTests {
     private func html(_ target: String) -> Request { .get(target).with("Accept", "*/*") }
 

@@ -6,7 +6,7 @@ import Testing
 @testable import TransferServer
 
 /// `GET` of a collection.
-@Suite("Listings", .timeLimit(.minutes(30)))
+@Suite("Listings", .blocking)
 struct ListingTests {
     private struct Entry: Decodable {
         let name: String

@@ -3,7 +3,7 @@ import HTTPTestSupport
 import Testing
 
 /// Requests with several ranges (RFC 9110 sections 14.6 and 15.3.7.2).
-@Suite("Multiple ranges", .timeLimit(.minutes(30)))
+@Suite("Multiple ranges", .blocking)
 struct MultipleRangeTests {
     private static let digits = Array("0123456789".utf8)
 

@@ -3,7 +3,7 @@ import HTTPTestSupport
 import Testing
 
 /// `PUT` and `DELETE` for files, without the upload protocol (RFC 9110 sections 9.3.4, 9.3.5 and 13).
-@Suite("Plain PUT and DELETE", .timeLimit(.minutes(30)))
+@Suite("Plain PUT and DELETE", .blocking)
 struct PlainUploadTests {
     private static func put(_ name: String, _ content: String, _ fields: [(String, String)] = []) -> Request {
         Request("PUT", "/files/" + name, fields, .bytes(Array(content.utf8)))

@@ -3,7 +3,7 @@ import HTTPTestSupport
 import Testing
 
 /// Requests with one range (RFC 9110 section 14).
-@Suite("Single ranges", .timeLimit(.minutes(30)))
+@Suite("Single ranges", .blocking)
 struct SingleRangeTests {
     private static let digits = Array("0123456789".utf8)
 

@@ -4,7 +4,7 @@ import Testing
 
 /// Creations (draft section 4.2): what the server does with names, methods and preconditions of its files, which the draft
 /// leaves to the target.
-@Suite("Creation", .timeLimit(.minutes(30)))
+@Suite("Creation", .blocking)
 struct CreationTests {
     @Test(
         "CRE-08 CRE-19 CRE-20: a method that the target does not support is refused",

@@ -4,7 +4,7 @@ import Testing
 
 /// Browsers (the CORS protocol of the Fetch standard), and access to a server without tokens. The harness verifies a
 /// preflight for an upload, and the exposed fields. These tests verify the options of our server, its files, and refusals.
-@Suite("Browsers and anonymous access", .timeLimit(.minutes(30)))
+@Suite("Browsers and anonymous access", .blocking)
 struct CrossOriginServiceTests {
     private static let origin = "https://app.example"
     private static let requestFields = [

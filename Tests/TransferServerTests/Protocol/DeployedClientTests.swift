@@ -3,7 +3,7 @@ import HTTPTestSupport
 import Testing
 
 /// The requests of existing clients, which depend on behavior beyond the draft.
-@Suite("Deployed clients", .timeLimit(.minutes(30)))
+@Suite("Deployed clients", .blocking)
 struct DeployedClientTests {
     // MARK: The Go client of rufh-implementations
 

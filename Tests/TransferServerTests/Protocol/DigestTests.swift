@@ -4,7 +4,7 @@ import HTTPTestSupport
 import Testing
 
 /// Digests (draft section 10, RFC 9530): restarts, choices that RFC 9530 leaves to the server, and the published file.
-@Suite("Digests", .timeLimit(.minutes(30)))
+@Suite("Digests", .blocking)
 struct DigestTests {
     private static let algorithms: [Algorithm] = [.sha256, .sha512]
 

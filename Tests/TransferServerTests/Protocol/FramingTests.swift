@@ -6,7 +6,7 @@ import Testing
 /// The beginning and the end of requests (RFC 9112). The harness verifies that malformed requests are refused, and
 /// `RequestReaderTests` tests every kind of them. These tests verify what only our server promises: a problem document for
 /// each refusal, its limits, its log, and the files in the data directory.
-@Suite("Framing", .timeLimit(.minutes(30)))
+@Suite("Framing", .blocking)
 struct FramingTests {
     /// A request that must not be served after a request with an ambiguous end.
     private static let smuggled = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

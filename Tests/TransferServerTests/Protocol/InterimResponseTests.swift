@@ -4,7 +4,7 @@ import Testing
 import TestSupport
 
 /// Interim responses (draft sections 4.2.2, 4.4.2 and 5; RFC 9110 section 15.2): small socket buffers, and choices of this server.
-@Suite("Interim responses", .timeLimit(.minutes(30)))
+@Suite("Interim responses", .blocking)
 struct InterimResponseTests {
     @Test(
         "INT-01: the server sends 100 (Continue) for an append too; for a plain upload it sends 100 and no 104",

@@ -4,7 +4,7 @@ import ResumableUpload
 import Testing
 
 /// Limits (draft section 4.1.4): each option of the server with exact limits.
-@Suite("Limits", .timeLimit(.minutes(30)))
+@Suite("Limits", .blocking)
 struct LimitTests {
     @Test(
         "LIM-01 LIM-02 INT-05: if an upload is too large, a 413 with the limits is sent before any content is read",

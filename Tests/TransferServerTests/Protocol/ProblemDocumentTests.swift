@@ -3,7 +3,7 @@ import HTTPTestSupport
 import Testing
 
 /// Problem documents (RFC 9457, draft section 7): the codes of this server, and texts that must not reveal internals.
-@Suite("Problem documents", .timeLimit(.minutes(30)))
+@Suite("Problem documents", .blocking)
 struct ProblemDocumentTests {
     @Test(
         "PRB-03 PRB-05 STF-08: every refusal is a problem document with a stable code, and reveals no internals",

@@ -3,7 +3,7 @@ import HTTPTestSupport
 import Testing
 
 /// Clients that continue to send, disconnect or send nothing; the memory and the stop of the server.
-@Suite("Robustness", .timeLimit(.minutes(30)))
+@Suite("Robustness", .blocking)
 struct RobustnessTests {
     @Test(
         "H11-14 H11-15: a refusal reaches a client that continues to send; the content is never served as a request",

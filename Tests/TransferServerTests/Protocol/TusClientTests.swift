@@ -4,7 +4,7 @@ import Testing
 
 /// Requests of tus-js-client, replayed byte for byte. Like that client, the tests regard an upload as complete when the
 /// server's offset equals the size of the file. The draft does not require this behavior.
-@Suite("tus-js-client", .timeLimit(.minutes(30)))
+@Suite("tus-js-client", .blocking)
 struct TusClientTests {
     private static let versions: [Interop] = [.v5, .v6]
     private static let file = Payload.bytes(90_000)

@@ -5,7 +5,7 @@ import Testing
 /// Versions of the draft, and the differences between them (draft appendix B). The harness verifies the rules of each
 /// version. These tests verify decisions of our server that the draft does not require: complete uploads without a version,
 /// fields of other versions, and the responses to requests without a version.
-@Suite("Versions", .timeLimit(.minutes(30)))
+@Suite("Versions", .blocking)
 struct VersionTests {
     @Test(
         "VER-01 VER-02 STF-10: without a supported version there is no 104, and everything else works",

@@ -9,7 +9,7 @@ import UploadStorage
 @testable import TransferServer
 
 /// Tests the service in this process without a socket, and over a socket.
-@Suite("The service", .timeLimit(.minutes(15)))
+@Suite("The service", .blocking)
 struct ServiceTests {
     @Test("An upload in parts becomes a file", arguments: Transport.allCases)
     func upload(_ transport: Transport) throws {

@@ -8,15 +8,15 @@ import Testing
 /// The number of threads bounds the number of servers that run at the same time, independently of the parallelism of
 /// the test run. The time limit of a body starts with the body. Unlike that of `timeLimit`, it does not include the
 /// wait for a thread, which depends on the number of tests and on how busy the machine is.
-struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
+package struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
     /// Whether the running body has already been admitted.
     @TaskLocal private static var isAdmitted = false
 
     let limit: Duration
 
-    var isRecursive: Bool { true }
+    package var isRecursive: Bool { true }
 
-    func provideScope(
+    package func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
         // A suite has no body: its scope would occupy a thread while its tests wait for one.
@@ -43,7 +43,7 @@ struct BlockingTrait: SuiteTrait, TestTrait, TestScoping {
 
     /// Runs a body on these threads. If the body runs for longer than `limit`, this method records an issue and cancels
     /// the body.
-    static func run(within limit: Duration, _ body: @escaping @Sendable () async throws -> Void) async throws {
+    package static func run(within limit: Duration, _ body: @escaping @Sendable () async throws -> Void) async throws {
         let body = Task(executorPreference: BlockingExecutor.shared) { try await body() }
         let timer = Task {
             try await Task.sleep(for: limit)
@@ -95,8 +95,8 @@ private final class Admission: Sendable {
 }
 
 extension Trait where Self == BlockingTrait {
-    static var blocking: Self { .blocking(limit: .seconds(15 * 60)) }
+    package static var blocking: Self { .blocking(limit: .seconds(15 * 60)) }
 
     /// - Parameter limit: the maximum time of the body.
-    static func blocking(limit: Duration) -> Self { Self(limit: limit) }
+    package static func blocking(limit: Duration) -> Self { Self(limit: limit) }
 }

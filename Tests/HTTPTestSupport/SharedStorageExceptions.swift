@@ -1,9 +1,9 @@
 import TestSupport
 import Testing
 
-/// The tests that do not run with a ``SharedStorage``, by the reason. An entry is the name of a suite, or of a suite and a
+/// The end-to-end tests that do not run with a ``SharedStorage``, by the reason. An entry is the name of a suite, or of a suite and a
 /// function.
-enum SharedStorageExceptions {
+package enum SharedStorageExceptions {
     private static let reasons: [String: [String]] = [
         "changes, limits or checks a data directory": [
             "AccessLogTests.causes", "AllowanceTests.removedByHand", "BackupTests", "CheckTests", "DataDirectoryTests",
@@ -48,7 +48,7 @@ enum SharedStorageExceptions {
     ]
 
     /// All entries.
-    static var names: [String] { reasons.values.flatMap(\.self) + reasonsForOne.values.flatMap(\.self) }
+    package static var names: [String] { reasons.values.flatMap(\.self) + reasonsForOne.values.flatMap(\.self) }
 
     /// Why a test does not run; nil if it runs.
     static func reason(for test: Test) -> String? {
