@@ -25,14 +25,7 @@ struct TransferRun: Sendable {
     ) async throws(TransferError) -> Success {
         let report = report
         report.measure(transfer.progress)
-        let ticking =
-            report.showsProgress
-            ? Task {
-                while !Task.isCancelled {
-                    try? await Task.sleep(for: .milliseconds(500))
-                    report.refresh()
-                }
-            } : nil
+        let ticking = report.everyHalfSecond { report.refresh() }
         defer { ticking?.cancel() }
         signals.onResize { report.refresh() }
         let stop: @Sendable () -> Void = {

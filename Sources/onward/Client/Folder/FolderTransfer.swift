@@ -43,14 +43,7 @@ struct FolderTransfer: Sendable {
     /// Runs the transfers, and shows their progress and their result.
     func run(_ transfers: inout some TransferSequence) async -> ExitStatus {
         let group = TransferReport(report, in: progress)
-        let ticking =
-            report.showsProgress
-            ? Task {
-                while !Task.isCancelled {
-                    try? await Task.sleep(for: .milliseconds(500))
-                    group.showGroup()
-                }
-            } : nil
+        let ticking = report.everyHalfSecond { group.showGroup() }
         signals.onResize { group.showGroup() }
         let simultaneous = SimultaneousTransfers(settings, report, signals, progress)
         let status = await signals.stopping(by: { group.noteStop() }) { await simultaneous.run(&transfers) }

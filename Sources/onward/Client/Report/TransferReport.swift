@@ -235,6 +235,17 @@ final class TransferReport: Sendable {
     /// Whether the progress is shown to a person, even while no bytes move.
     var showsProgress: Bool { style == .terminal || style == .lines }
 
+    /// Calls `body` twice a second until the task is canceled. Returns `nil` if progress is not shown.
+    func everyHalfSecond(_ body: @escaping @Sendable () -> Void) -> Task<Void, Never>? {
+        guard showsProgress else { return nil }
+        return Task {
+            while !Task.isCancelled {
+                try? await Task.sleep(for: .milliseconds(500))
+                body()
+            }
+        }
+    }
+
     /// Updates the progress, after some time or after a change of the window size.
     func refresh() {
         guard showsProgress else { return }
