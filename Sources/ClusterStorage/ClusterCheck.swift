@@ -47,6 +47,7 @@ package final class ClusterCheck: StoreCheck {
     package func run(_ report: (CheckFinding) -> Void) throws(StoreError) -> CheckSummary {
         summary = CheckSummary()
         try PieceCollector(database: cluster.database, objects: cluster.objects).requireOwnStorage(claims: false)
+        try checkSettings(report)
         try checkUsage(report)
         try checkUploads(report)
         try checkFiles(report)
@@ -116,6 +117,12 @@ package final class ClusterCheck: StoreCheck {
             for row in 0..<rows.count { try body(rows, row) }
             guard rows.count == limits.page else { return }
             position = next(rows, rows.count - 1)
+        }
+    }
+
+    private func checkSettings(_ report: (CheckFinding) -> Void) throws(StoreError) {
+        for (setting, effect) in CrashSafety.findings(try cluster.rows(ClusterSQL.settingsOff).text(0, 0)) {
+            found(.settingOff, setting, "it is off in the database server: \(effect)", report)
         }
     }
 

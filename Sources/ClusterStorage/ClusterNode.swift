@@ -26,6 +26,7 @@ package final class ClusterNode: Sendable {
     let observers = Monitor(Observers())
     let delivery = Monitor(Delivery())
     let notifications = Monitor(NotificationProbe())
+    private let crashSafety = Monitor(CrashSafety())
     let report: @Sendable (ClusterObservation.Note) -> Void
     let listener = Monitor<DatabaseListener?>(nil)
     let outcomeResolution = Monitor(OutcomeResolution())
@@ -201,12 +202,13 @@ package final class ClusterNode: Sendable {
     }
 
     /// - Parameters:
-    ///   - response: its first value is the clock of the database in microseconds.
+    ///   - response: the values of ``ClusterSQL/readClock``.
     ///   - sentAt: the time of the request, as of ``now``.
     private func noteClock(_ response: DatabaseRows, sentAt: Int64) {
         guard let microseconds = response.integer(0, 0) else { return }
         let middle = sentAt + (Self.now - sentAt) / 2
         clockDifference.withLock { $0 = microseconds * 1000 - middle }
+        for note in crashSafety.withLock({ $0.observed(response.text(0, 1)) }) { report(note) }
     }
 
     private func openSession() throws(DatabaseError) {

@@ -14,9 +14,13 @@ enum ClusterSQL {
 
     static let hasVersion = "SELECT to_regclass('onward.migration') IS NOT NULL"
     static let readVersion = "SELECT max(version)::bigint, max(oldest)::bigint FROM onward.migration"
-    /// The clock of the database in microseconds since 1970.
-    static let readClock = "SELECT \(microseconds)"
-    private static let microseconds = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+    /// The clock of the database in microseconds since 1970, and the settings of ``CrashSafety`` that are off.
+    static let readClock = "SELECT \(clock)"
+    private static let clock = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (\(settingsOff))"
+    static let settingsOff = """
+        SELECT string_agg(name, ' ' ORDER BY name) FROM unnest(ARRAY['fsync', 'full_page_writes']) AS s (name)
+        WHERE current_setting(name) = 'off'
+        """
 
     /// Parameters: the process, the number of its attempt to open a session, its name, the lifetime in milliseconds, whether
     /// the session may deliver events, and whether it is exclusive.
@@ -24,7 +28,7 @@ enum ClusterSQL {
     static let renewSession = """
         UPDATE onward.node SET alive_until = clock_timestamp() + $2 * interval '1 millisecond'
         WHERE session = $1 AND alive_until > clock_timestamp()
-        RETURNING \(microseconds)
+        RETURNING \(clock)
         """
     /// Removes the sessions of a process.
     static let closeSessions = "DELETE FROM onward.node WHERE process = $1"

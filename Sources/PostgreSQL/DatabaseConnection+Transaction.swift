@@ -11,7 +11,7 @@ extension DatabaseConnection {
         _ statements: [DatabaseStatement], statementTimeout: Duration, until deadline: Int64
     ) throws(DatabaseError) -> [DatabaseRows] {
         try beginPipeline()
-        let begin = [DatabaseStatement("BEGIN"), Self.limit(statementTimeout)]
+        let begin = [DatabaseStatement("BEGIN"), Self.limit(statementTimeout), durability]
         for statement in begin + statements {
             guard send(statement) else { throw lost() }
         }
@@ -44,7 +44,9 @@ extension DatabaseConnection {
 
     /// Runs statements without parameters in one transaction, which waits for other transactions with the same lock.
     func script(_ sql: String, lock: Int64, statementTimeout: Duration, until deadline: Int64) throws(DatabaseError) {
-        let parts = ["BEGIN", Self.limit(statementTimeout).sql, "SELECT pg_advisory_xact_lock(\(lock))", sql]
+        let parts = [
+            "BEGIN", Self.limit(statementTimeout).sql, durability.sql, "SELECT pg_advisory_xact_lock(\(lock))", sql,
+        ]
         do throws(DatabaseError) {
             guard send(script: parts.joined(separator: ";\n")) else { throw lost() }
             _ = try results(until: deadline)
@@ -76,12 +78,14 @@ extension DatabaseConnection {
             set_config('tcp_keepalives_count', '3', false), current_setting('synchronous_commit')
             """)
         guard send(statement) else { throw lost() }
-        if try results(until: deadline).first?.rows().text(0, 3) == "off" {
-            throw .failed(
-                sqlState: "",
-                message: "synchronous_commit is off in the database, so a crash of the server would lose reported bytes"
-            )
-        }
+        appliesOnStandby = try results(until: deadline).first?.rows().text(0, 3) == "remote_apply"
+    }
+
+    /// Makes the commit of the transaction wait until it is durable on this server and on its synchronous standby servers,
+    /// whatever the role, the database or the server has as its default. Through PgBouncer each transaction can get another
+    /// connection to the server, so the setting is a part of the transaction.
+    private var durability: DatabaseStatement {
+        DatabaseStatement("SET LOCAL synchronous_commit = \(appliesOnStandby ? "remote_apply" : "on")")
     }
 
     /// Reads the results of statements that were sent outside a pipeline.

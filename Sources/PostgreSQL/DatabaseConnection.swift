@@ -8,6 +8,8 @@ final class DatabaseConnection {
     private let handle: OpaquePointer
     /// Whether the server has become a standby server, to which libpq would not have connected.
     var isReadOnly = false
+    /// Whether commits also wait until the synchronous standby servers have applied them, as the operator has set.
+    var appliesOnStandby = false
     private let notices = Notices()
 
     /// The time in nanoseconds for the first statement of a connection that was made after the deadline.

@@ -7,8 +7,7 @@ package enum DatabaseError: Error, Sendable, Hashable {
     case unavailable(String, mayHaveCommitted: Bool)
     /// The server has rejected a statement, and nothing has changed.
     ///
-    /// - `sqlState`: the code of the error (postgresql.org/docs/current/errcodes-appendix.html); empty if this program has
-    ///   rejected the server.
+    /// - `sqlState`: the code of the error (postgresql.org/docs/current/errcodes-appendix.html).
     case failed(sqlState: String, message: String)
 }
 
@@ -18,7 +17,6 @@ extension DatabaseError: CustomStringConvertible {
         case .unavailable(let text, mayHaveCommitted: false): "the database is unavailable: \(text)"
         case .unavailable(let text, mayHaveCommitted: true):
             "the database is unavailable, and the transaction may have been committed: \(text)"
-        case .failed("", let message): message
         case .failed(let sqlState, let message): "\(message) (SQLSTATE \(sqlState))"
         }
     }

@@ -68,7 +68,9 @@ struct ClusterCheckTests {
         let cluster = try ClusterInspection(fixture.database, objects)
         let summary = try ClusterCheck(cluster, limits).run { findings.append("\($0.kind.rawValue) \($0.path)") }
         #expect(summary.findings == findings.count)
-        return findings
+        // The servers of these tests are fast, and not safe.
+        #expect(findings.first == "setting-off fsync")
+        return Array(findings.dropFirst())
     }
 
     @Test("pages are compared with the pieces between their objects, whatever their sizes are")

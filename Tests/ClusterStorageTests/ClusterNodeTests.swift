@@ -49,6 +49,30 @@ struct ClusterNodeTests {
         copy.close(isChanged: false)
     }
 
+    @Test("settings of the database server without which a crash can lose acknowledged bytes are reported once")
+    func crashSafety() throws {
+        let cluster = try PostgreSQLCluster(settings: ["full_page_writes": "off"])
+        let database = { try Database(DatabaseURI(parsing: cluster.uri()), connections: 2) }
+        let notes = Monitor<[ClusterObservation.Note]>([])
+        var times = NodeSession.Times()
+        times.renewal = 20_000_000
+        let node = try ClusterNode(database: database(), control: database(), name: "a", times: times) { note in
+            notes.withLock { $0.append(note) }
+        }
+        defer { node.close() }
+        let isRenewed: Bool? = pollUntil(within: .seconds(60)) {
+            node.counts.withLock { $0.session.renewals } > 2 ? true : nil
+        }
+        #expect(isRenewed == true)
+        let texts = notes.withLock { $0 }.filter(\.isProblem).map(\.text)
+        #expect(texts.map { $0.prefix { $0 != " " } } == ["fsync", "full_page_writes"], "\(texts)")
+        var safety = CrashSafety()
+        #expect(safety.observed(nil) == [])
+        #expect(safety.observed("fsync full_page_writes").map(\.isProblem) == [true, true])
+        #expect(safety.observed("fsync").map(\.isProblem) == [false])
+        #expect(safety.observed("fsync") == [])
+    }
+
     @Test("a copy into or out of a database reads all events, and leaves their delivery to the servers")
     func copyOfEvents() throws {
         let fixture = try ClusterFixture()

@@ -143,12 +143,23 @@ struct TransactionTests {
         }
     }
 
-    @Test("A database in which commits are not durable is rejected")
-    func asynchronousCommit() async throws {
-        let database = try await TestDatabase.start(settings: ["synchronous_commit": "off"])
+    @Test(
+        "A commit waits for the disk and for a synchronous standby server, whatever the default of the role is",
+        arguments: ["off", "local", "remote_write", "on", "remote_apply"])
+    func durableCommit(level: String) async throws {
+        let database = try await TestDatabase.start()
         try await onThread {
-            let error = failure { () throws(DatabaseError) in try database.pool.run(DatabaseStatement("SELECT 1")) }
-            #expect("\(error as Any)".contains("synchronous_commit"))
+            _ = try database.cluster.query("ALTER ROLE postgres SET synchronous_commit = \(level)")
+            let pool = database.pool
+            let show = DatabaseStatement("SHOW synchronous_commit")
+            let expected = level == "remote_apply" ? level : "on"
+            #expect(try pool.run(show).text(0, 0) == expected)
+            // A transaction can have another level, which does not remain.
+            let outcome = try pool.transaction([DatabaseStatement("SET LOCAL synchronous_commit = off"), show])
+            #expect(outcome[1].text(0, 0) == "off")
+            #expect(try pool.run(show).text(0, 0) == expected)
+            try pool.runScript("CREATE TABLE t AS SELECT current_setting('synchronous_commit') AS level")
+            #expect(try pool.run(DatabaseStatement("SELECT level FROM t")).text(0, 0) == expected)
         }
     }
 }

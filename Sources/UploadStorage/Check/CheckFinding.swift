@@ -42,6 +42,8 @@ package struct CheckFinding: Sendable, Hashable {
         case fileChanged = "file-changed"
         /// A published file was removed by hand; the next sweep removes it from the quota.
         case fileRemoved = "file-removed"
+        /// A setting of the database server is off, without which a crash of its machine can lose acknowledged data.
+        case settingOff = "setting-off"
 
         /// Whether acknowledged data was lost. Other findings are the results of crashes and of changes by hand.
         package var isDamage: Bool {
@@ -50,7 +52,7 @@ package struct CheckFinding: Sendable, Hashable {
                 .fileUnreadable:
                 true
             case .catalogOlder, .bytesUnacknowledged, .bytesUnknown, .garbageOverdue, .totalsWrong, .fileChanged,
-                .fileRemoved:
+                .fileRemoved, .settingOff:
                 false
             }
         }
