@@ -8,11 +8,13 @@ extension ObjectBlobArea {
     private static let maxPathLength = 2600
 
     package func requirePossible(_ name: PublishedName) throws(StoreError) {
-        if name.path.utf8.count > Self.maxPathLength { throw .pathTooLong(limit: Self.maxPathLength) }
+        if !isPossible(name) { throw .pathTooLong(limit: Self.maxPathLength) }
     }
 
+    private func isPossible(_ name: PublishedName) -> Bool { name.path.utf8.count <= Self.maxPathLength }
+
     package func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob {
-        try requirePossible(name)
+        guard isPossible(name) else { throw .notFound }
         let rows = try read(
             "open a published file",
             [

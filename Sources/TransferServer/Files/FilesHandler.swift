@@ -85,6 +85,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
                 return .accept
             }
             let name = try Self.valid(PublishedName(segments: proposal.target.segments))
+            try store.requirePossible(name)
             let current = try attributes(of: name)
             if let refusal = Self.refusal(
                 method: proposal.method, fields: proposal.fields, current: current, mayReplace: proposal.mayReplace)

@@ -25,7 +25,7 @@ package protocol BlobArea: Sendable {
 
     /// Throws `pathTooLong` if no file can have this name, whatever files exist.
     func requirePossible(_ name: PublishedName) throws(StoreError)
-    /// Opens a published file. Throws the errors of ``requirePossible(_:)``, `notFound`, `targetIsDirectory` or `parentIsFile`; `targetIsSpecial` if the name
+    /// Opens a published file. Throws `notFound`, `targetIsDirectory` or `parentIsFile`; `targetIsSpecial` if the name
     /// belongs to anything else that is not a regular file.
     func openPublished(_ name: PublishedName) throws(StoreError) -> PublishedBlob
     /// Returns whether a file has this name. Opens only the directory, not the file.

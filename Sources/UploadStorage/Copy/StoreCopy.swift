@@ -154,6 +154,7 @@ package struct StoreCopy {
     private func present(
         _ name: PublishedName, _ attributes: PublishedFile.Attributes
     ) throws(StoreError) -> PublishedFile.Attributes? {
+        try destination.area.requirePossible(name)
         do throws(StoreError) {
             let present = try destination.area.openPublished(name).file.attributes
             guard present.size == attributes.size, present.publicationTime == attributes.publicationTime else {

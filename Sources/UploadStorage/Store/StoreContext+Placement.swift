@@ -13,9 +13,10 @@ extension StoreContext {
         case failed(StoreError)
     }
 
-    /// Returns the file with a name; nil if there is none. Throws `targetIsDirectory` or `targetIsSpecial` if anything
-    /// else has the name.
+    /// Returns the file that a publication would replace; nil if there is none. Throws `pathTooLong` if no file can have
+    /// the name, and `targetIsDirectory` or `targetIsSpecial` if anything else has it.
     func lookUp(_ name: PublishedName) throws(StoreError) -> PublishedBlob? {
+        try area.requirePossible(name)
         do throws(StoreError) {
             return try area.openPublished(name)
         } catch {

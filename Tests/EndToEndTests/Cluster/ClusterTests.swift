@@ -241,6 +241,11 @@ struct ClusterTests {
                 let refused = try connection.readResponse()
                 #expect(refused.status == 414 && refused.problem?.code == "path-too-long", "\(refused)")
             }
+            // No file has this path, as with a data directory.
+            for method in ["GET", "HEAD", "DELETE"] {
+                #expect(try first.exchange(Request(method, long)).status == 404, "\(method)")
+            }
+            #expect(try first.exchange(.get(long + "/")).status == 404)
         }
     }
 
