@@ -160,10 +160,11 @@ struct ObservedObjectStore: ObjectStore {
         }
     }
 
-    func create(_ key: String, _ content: [UInt8]) throws(ObjectError) {
+    func create(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) -> Bool {
         try observing(.put) { (bytes) throws(ObjectError) in
-            try store.create(key, content)
-            bytes = content.count
+            let isNew = try store.create(key, content, until: deadline)
+            if isNew { bytes = content.count }
+            return isNew
         }
     }
 

@@ -48,7 +48,7 @@ struct ClusterParts {
         self.node = node
         catalog = ClusterCatalog(node: node, ledger: ledger, configuration: configuration)
         var pieces = PieceLimits()
-        if isPatient { pieces.synchronizationTime = .seconds(900) }
+        if isPatient { (pieces.synchronizationTime, pieces.claimWait) = (.seconds(900), .seconds(300)) }
         area = try ObjectBlobArea(node: node, objects: objects, ledger: ledger, limits: pieces, writers: 8)
     }
 

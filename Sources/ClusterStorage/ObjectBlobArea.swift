@@ -32,7 +32,7 @@ package final class ObjectBlobArea: BlobArea {
             storage = try PieceStorage(objects: objects, ledger: ledger, limits: limits, writers: writers) {
                 [weak node, collector] () throws(StoreError) -> Int64 in
                 // Objects in the storage of another database would be removed as orphans there.
-                try collector.requireOwnStorageOnce()
+                try collector.requireOwnStorageOnce(until: SystemClock.deadline(in: limits.claimWait))
                 guard let node else { throw .superseded }
                 return try node.currentSession()
             }
@@ -83,7 +83,9 @@ package final class ObjectBlobArea: BlobArea {
     package func space() throws(Errno) -> FileSystemSpace { FileSystemSpace(free: 1 << 60, total: 1 << 60) }
 
     package func probe() throws(Errno) {
-        guard let session = try? node.currentSession() else { throw .timedOut }
+        guard let session = try? node.currentSession(), (try? collector.requireOwnStorageOnce()) != nil else {
+            throw .timedOut
+        }
         let key = "probe/\(session)"
         do throws(ObjectError) {
             try storage.objects.put(key, [])

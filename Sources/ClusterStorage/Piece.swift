@@ -50,6 +50,8 @@ struct PieceLimits: Sendable {
     var memory = 256 << 20
     /// The time in which ``ObjectBlob/synchronize(including:)`` ends. A client waits for it.
     var synchronizationTime = Duration.seconds(30)
+    /// The time for which the first piece waits until the storage belongs to the database: see ``PieceCollector``.
+    var claimWait = Duration.zero
 }
 
 extension [Piece] {

@@ -32,6 +32,11 @@ package final class PieceCollector: Sendable {
         package var searchInterval: Duration = .seconds(86_400)
         /// The number of objects or blobs in a transaction, at most 1000.
         package var batchSize = 1000
+        /// The time from a search for the owner of the storage to the end of a request that makes another one.
+        package var claimTime: Duration = .seconds(20)
+        /// The time after which a candidate becomes the owner, if the storage knows no conditions. It is longer than
+        /// ``claimTime``, so that requests that arrive late do not matter.
+        package var confirmationTime: Duration = .seconds(60)
 
         package init() {}
     }
@@ -48,6 +53,9 @@ package final class PieceCollector: Sendable {
 
     /// The key of the object that identifies the database.
     static let identityKey = "cluster"
+    /// The key of an object that shows whether the storage knows conditions. It is never deleted: then it would not.
+    static let conditionKey = "claim"
+    private static let candidacySuffix = Array("?".utf8)
     /// The time after which another node repeats a page that this node has claimed, in milliseconds.
     private static let claimMilliseconds: Int64 = 600_000
 
@@ -56,6 +64,8 @@ package final class PieceCollector: Sendable {
     private let settings: Settings
     private let isStopped = Monitor(false)
     private let isOwn = Atomic(false)
+    /// The time at which this process has first found that its database is a candidate, in monotonic nanoseconds.
+    private let candidateSince = Monitor<Int64?>(nil)
     private let thread = Monitor<WorkerThread?>(nil)
     private let progress = Monitor(SharedStorageStatistics.Collection())
 
@@ -181,10 +191,16 @@ package final class PieceCollector: Sendable {
         return (0..<rows.count).compactMap { rows.integer($0, 0).map { "probe/\($0)" } }
     }
 
+    // MARK: The owner of the storage
+
     /// Calls ``requireOwnStorage(claims:)`` until it has succeeded once.
-    func requireOwnStorageOnce() throws(StoreError) {
+    /// - Parameter deadline: monotonic nanoseconds. Until then this call waits for the end of the claim of this database.
+    func requireOwnStorageOnce(until deadline: Int64 = 0) throws(StoreError) {
         if isOwn.load(ordering: .relaxed) { return }
-        try requireOwnStorage()
+        while try !ownsStorage(claims: true) {
+            let next = SystemClock.monotonicNanoseconds() + Self.ownershipPause
+            if next >= deadline || isStopped.wait(until: next, { $0 ? true : nil }) == true { throw Self.claimPending }
+        }
         isOwn.store(true, ordering: .relaxed)
     }
 
@@ -192,30 +208,76 @@ package final class PieceCollector: Sendable {
     /// orphans.
     /// - Parameter claims: whether this database becomes the owner of an object storage that has none.
     package func requireOwnStorage(claims: Bool = true) throws(StoreError) {
-        guard let identity = try run(ClusterSQL.identity, []).text(0, 0) else {
+        if try !ownsStorage(claims: claims), claims { throw Self.claimPending }
+    }
+
+    private static let ownershipPause: Int64 = 1_000_000_000
+    private static let claimPending = StoreError.unavailable(
+        "the object storage does not support If-None-Match, so this database uses it only after a minute in which no other"
+            + " one has claimed it")
+
+    /// Returns whether the object storage belongs to this database; throws if it belongs to another one.
+    ///
+    /// The object ``identityKey`` has the identity of the owner. If the storage knows conditions, the first database
+    /// creates it. Otherwise another database that has found no object can replace it until ``Settings/claimTime`` after its
+    /// search. So the first content is not the identity but a *candidacy*. If it is still there after
+    /// ``Settings/confirmationTime``, nothing can replace it any more: everyone who could have found no object has stored
+    /// another candidacy before, or finds this one. A list of claims would not help, because a list of such a storage
+    /// can lack new objects.
+    private func ownsStorage(claims: Bool) throws(StoreError) -> Bool {
+        guard let identity = try run(ClusterSQL.identity, []).text(0, 0).map({ Array($0.utf8) }) else {
             throw .damaged("the database has no identity")
         }
-        var owner = try readIdentity()
-        if owner == nil {
-            guard claims else { return }
-            // Another database can do the same now. If the storage knows no conditions, both can seem to have succeeded,
-            // until the first one reads the object again.
-            do throws(ObjectError) { try objects.create(Self.identityKey, Array(identity.utf8)) } catch {
-                throw StoreError(error, during: "store the object \(Self.identityKey)")
-            }
-            owner = try readIdentity()
+        let candidacy = identity + Self.candidacySuffix
+        if try readOwner() == nil {
+            guard claims else { return false }
+            try claim(as: identity, candidacy)
         }
-        guard let owner else { throw .unavailable("the object \(Self.identityKey) cannot be found yet") }
-        if owner != Array(identity.utf8) {
+        let readAt = SystemClock.monotonicNanoseconds()
+        guard let owner = try readOwner() else {
+            throw .unavailable("the object \(Self.identityKey) cannot be found yet")
+        }
+        if owner == identity { return true }
+        guard owner == candidacy else {
+            candidateSince.withLock { $0 = nil }
             isOwn.store(false, ordering: .relaxed)
             throw .foreignData(
                 "another database uses the bucket with the same prefix; give each database a prefix of its own in --blobs"
             )
         }
+        let since = candidateSince.withLock { since in
+            since = since ?? SystemClock.monotonicNanoseconds()
+            return since ?? 0
+        }
+        guard claims, readAt - since >= settings.confirmationTime.nanoseconds else { return false }
+        try storing(Self.identityKey) { () throws(ObjectError) in try objects.put(Self.identityKey, identity) }
+        return true
+    }
+
+    /// Makes this database the owner of an object storage that has none, or a candidate.
+    private func claim(as identity: [UInt8], _ candidacy: [UInt8]) throws(StoreError) {
+        let isConditional = try storing(Self.conditionKey) { () throws(ObjectError) in
+            // Only a storage that knows conditions refuses to create an object that exists.
+            if try !objects.create(Self.conditionKey, [], until: .max) { return true }
+            return try !objects.create(Self.conditionKey, [], until: .max)
+        }
+        let deadline = SystemClock.deadline(in: settings.claimTime)
+        guard try readOwner() == nil else { return }
+        _ = try storing(Self.identityKey) { () throws(ObjectError) in
+            try objects.create(Self.identityKey, isConditional ? identity : candidacy, until: deadline)
+        }
+    }
+
+    private func storing<Result>(
+        _ key: String, _ body: () throws(ObjectError) -> Result
+    ) throws(StoreError) -> Result {
+        do throws(ObjectError) { return try body() } catch {
+            throw StoreError(error, during: "store the object \(key)")
+        }
     }
 
     /// The content of the object that identifies the database; `nil` if there is none.
-    private func readIdentity() throws(StoreError) -> [UInt8]? {
+    private func readOwner() throws(StoreError) -> [UInt8]? {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 1)
         defer { buffer.deallocate() }
         do throws(ObjectError) {
@@ -225,6 +287,8 @@ package final class PieceCollector: Sendable {
             throw StoreError(error, during: "read the object \(Self.identityKey)")
         }
     }
+
+    // MARK: Statements
 
     private func claimPage(_ search: String) throws(StoreError) -> String? {
         let rows = try run(ClusterSQL.claimPage, [.text(search), .integer(Self.claimMilliseconds)])

@@ -67,11 +67,15 @@ package final class MemoryObjectStore: ObjectStore {
         }
     }
 
-    package func create(_ key: String, _ content: [UInt8]) throws(ObjectError) {
+    package func create(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) -> Bool {
         let clock = clock
+        let isNew = Monitor(false)
         try perform(.put(key: key, count: content.count)) { state in
-            if state.objects[key] == nil { state.objects[key] = Object(content: content, lastModified: clock()) }
+            if state.objects[key] != nil { return }
+            state.objects[key] = Object(content: content, lastModified: clock())
+            isNew.withLock { $0 = true }
         }
+        return isNew.withLock { $0 }
     }
 
     package func get(

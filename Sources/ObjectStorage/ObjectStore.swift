@@ -12,7 +12,9 @@ package protocol ObjectStore: Sendable {
 
     /// Stores an object if none has the key; otherwise does nothing. A storage that knows no such condition replaces the
     /// object.
-    func create(_ key: String, _ content: [UInt8]) throws(ObjectError)
+    /// - Returns: false if an object has the key already, which can be one that an attempt of this call has stored. A
+    ///   storage that knows no such condition always returns true.
+    func create(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) -> Bool
 
     /// Reads the bytes of `range` into the beginning of `buffer`, which has room for all of them.
     /// - Returns: the number of bytes, which is less than the length of `range` only if the object ends before.
@@ -43,8 +45,6 @@ package protocol ObjectStore: Sendable {
 
 extension ObjectStore {
     package func put(_ key: String, _ content: [UInt8]) throws(ObjectError) { try put(key, content, until: .max) }
-
-    package func create(_ key: String, _ content: [UInt8]) throws(ObjectError) { try put(key, content) }
 
     package func get(
         _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer

@@ -63,15 +63,18 @@ package final class S3Client: ObjectStore {
             .put, path: path(of: key), fields: [("Content-Type", "application/octet-stream")], content: content)
     }
 
-    package func create(_ key: String, _ content: [UInt8]) throws(ObjectError) {
+    package func create(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) -> Bool {
         var request = try storing(content, under: key)
         request.fields.append(("If-None-Match", "*"))
-        let response = try sender.send(request)
+        let response = try sender.send(request, until: deadline)
         switch response.status {
+        case .ok: return true
         // With the status 409 another request for the key was first.
-        case .ok, .preconditionFailed, .conflict: return
+        case .preconditionFailed, .conflict: return false
         // The storage does not support conditions.
-        case .notImplemented: try put(key, content)
+        case .notImplemented:
+            try put(key, content, until: deadline)
+            return true
         default: throw response.error
         }
     }

@@ -141,6 +141,9 @@ final class AreaFixture: Sendable {
 
     func end(_ node: Node) throws { try run("DELETE FROM onward.node WHERE session = $1", [.integer(node.session)]) }
 
+    /// The keys of the objects with bytes.
+    var dataObjects: Set<String> { Set(objects.contents.keys.filter { $0.hasPrefix("data/") }) }
+
     /// The keys of the objects that pieces name.
     func namedObjects() throws -> Set<String> {
         let rows = try run("SELECT object FROM onward.piece WHERE object IS NOT NULL")

@@ -21,6 +21,10 @@ struct ClusterCheckTests {
             try objects.put(key, content)
         }
 
+        func create(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) -> Bool {
+            try objects.create(key, content, until: deadline)
+        }
+
         func get(
             _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
         ) throws(ObjectError) -> Int {

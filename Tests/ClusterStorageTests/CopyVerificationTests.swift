@@ -17,6 +17,10 @@ struct CopyVerificationTests {
             try objects.put(key, key.hasPrefix("data/") ? content.map { $0 ^ 1 } : content)
         }
 
+        func create(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) -> Bool {
+            try objects.create(key, content, until: deadline)
+        }
+
         func get(
             _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
         ) throws(ObjectError) -> Int { try objects.get(key, range, into: buffer) }

@@ -16,7 +16,7 @@ struct PieceCollectorTests {
     init() throws { fixture = try AreaFixture() }
 
     private var objects: Set<String> {
-        Set(fixture.objects.contents.keys.filter { $0 != PieceCollector.identityKey })
+        Set(fixture.objects.contents.keys).subtracting([PieceCollector.identityKey, PieceCollector.conditionKey])
     }
 
     private func store(_ bytes: [UInt8], in blob: String, by node: AreaFixture.Node) throws -> any Blob {
@@ -202,6 +202,59 @@ struct PieceCollectorTests {
         }
         #expect(throws: StoreError.self) { try first.requireOwnStorageOnce() }
         #expect(throws: Never.self) { try second.requireOwnStorage() }
+    }
+
+    /// Objects of a storage that replaces an object although the request has `If-None-Match`.
+    private struct UnconditionalStore: ObjectStore {
+        let base: MemoryObjectStore
+
+        func put(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) {
+            try base.put(key, content)
+        }
+
+        func create(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) -> Bool {
+            try base.put(key, content)
+            return true
+        }
+
+        func get(
+            _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
+        ) throws(ObjectError) -> Int { try base.get(key, range, into: buffer) }
+
+        func delete(_ keys: [String]) throws(ObjectError) { try base.delete(keys) }
+
+        func list(prefix: String, after: String?, limit: Int) throws(ObjectError) -> [ObjectListing] {
+            try base.list(prefix: prefix, after: after, limit: limit)
+        }
+    }
+
+    @Test("a storage that ignores conditions belongs to one database, however many use it first at the same time")
+    func unconditionalClaims() throws {
+        let other = try AreaFixture()
+        let store = UnconditionalStore(base: fixture.objects)
+        var settings = PieceCollector.Settings()
+        settings.confirmationTime = .milliseconds(300)
+        let databases = [fixture.database, fixture.database, other.database]
+        let collectors = databases.map { PieceCollector(database: $0, objects: store, settings: settings) }
+        // The second database stores its candidacy after the first one has found no owner, and before it stores its own.
+        let claims = Counter()
+        fixture.objects.setFault { operation in
+            guard case .put(PieceCollector.identityKey, _) = operation, claims.next() == 1 else { return nil }
+            #expect(throws: StoreError.self) { try collectors[2].requireOwnStorageOnce() }
+            return nil
+        }
+        #expect(throws: StoreError.self) { try collectors[0].requireOwnStorageOnce() }
+        // Another server of the same database does not rely on the candidacy either.
+        #expect(throws: StoreError.self) { try collectors[1].requireOwnStorageOnce() }
+        // A check changes nothing.
+        #expect(throws: Never.self) { try collectors[0].requireOwnStorage(claims: false) }
+        #expect(throws: Never.self) {
+            try collectors[0].requireOwnStorageOnce(until: SystemClock.deadline(in: .seconds(60)))
+        }
+        #expect(throws: Never.self) { try collectors[1].requireOwnStorageOnce() }
+        let refusal = #expect(throws: StoreError.self) { try collectors[2].requireOwnStorageOnce() }
+        #expect(refusal?.code == "foreign-data")
+        #expect(claims.value == 3)
     }
 
     @Test("a server whose storage has got another owner stores nothing more")

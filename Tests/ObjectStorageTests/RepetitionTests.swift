@@ -183,11 +183,14 @@ struct RepetitionTests {
 
     @Test(
         "An object is created only if none has the key; a storage that knows no such condition stores it anyway",
-        arguments: [("200 OK", 1), ("412 Precondition Failed", 1), ("409 Conflict", 1), ("501 Not Implemented", 2)])
-    func creation(_ status: String, _ requests: Int) async throws {
+        arguments: [
+            ("200 OK", true, 1), ("412 Precondition Failed", false, 1), ("409 Conflict", false, 1),
+            ("501 Not Implemented", true, 2),
+        ])
+    func creation(_ status: String, _ isNew: Bool, _ requests: Int) async throws {
         try await onThread {
             let storage = try ScriptedStorage([.keep(ScriptedStorage.response(status)), .keep(Self.stored)])
-            try storage.client().create("k", [1])
+            #expect(try storage.client().create("k", [1], until: .max) == isNew)
             #expect(storage.requests.count == requests)
             #expect(storage.requests.map { $0.fields["if-none-match"] } == Array(["*", nil].prefix(requests)))
         }
