@@ -112,6 +112,47 @@ struct PieceCollectorTests {
         withExtendedLifetime(blob) {}
     }
 
+    /// How the transaction with an object ends after nothing needs the object any more.
+    enum Ending: CaseIterable { case rejected, lost, committed }
+
+    @Test(
+        "the object of a transaction that ended without a known success is deleted, unless the transaction was committed",
+        arguments: Ending.allCases)
+    func endedTransactions(_ ending: Ending) throws {
+        let node = try fixture.node(Self.small)
+        try fixture.insertUpload("a", holder: node)
+        // While the transaction is running, the last use of the blob ends.
+        let change = try {
+            let blob = try store(content(1000), in: "a", by: node)
+            return try withExtendedLifetime(blob) { try #require(node.ledger.change(of: "a")) }
+        }()
+        if ending == .committed {
+            try fixture.run("SELECT onward.put_pieces($1, $2, $3, $4, $5, $6)", [.text("a")] + change.parameters)
+        }
+        if ending == .rejected {
+            node.ledger.rejected(change)
+        } else {
+            node.ledger.outcomeBecameUnknown(of: change)
+        }
+        #expect(objects.count == 1)
+        // The first transaction that could record the object as garbage fails.
+        try fixture.run(
+            """
+            CREATE FUNCTION onward.fail() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN RAISE EXCEPTION 'test' USING ERRCODE = '53100'; END $$
+            """)
+        try fixture.run("CREATE TRIGGER fail BEFORE UPDATE ON onward.node EXECUTE FUNCTION onward.fail()")
+        #expect(throws: StoreError.insufficientSpace(nil)) { try node.catalog.commit(.probe) }
+        #expect(try fixture.count("onward.garbage") == 0)
+        try fixture.run("DROP FUNCTION onward.fail CASCADE")
+        try node.catalog.commit(.probe)
+        let isNeeded = ending == .committed
+        #expect(try fixture.count("onward.garbage") == (isNeeded ? 0 : 1))
+        #expect(try fixture.collector().collect().garbage == (isNeeded ? 0 : 1))
+        #expect(try objects == fixture.namedObjects() && objects.count == (isNeeded ? 1 : 0))
+        if isNeeded { #expect(try fixture.node().area.open("a").readAll() == content(1000)) }
+    }
+
     @Test("replaced bytes are deleted after the grace period, so that a download of them ends first")
     func garbage() throws {
         let node = try fixture.node(Self.small)
