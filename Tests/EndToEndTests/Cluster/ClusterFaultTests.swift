@@ -118,17 +118,25 @@ struct ClusterFaultTests {
     }
 
     @Test(
-        "no acknowledged byte is lost if the database is killed and a synchronous standby server replaces it",
-        .enabled(if: isLong, longTest))
-    func failover() throws {
+        "no acknowledged byte is lost if the database is killed and a synchronous standby server replaces it, soon or after the sessions of all servers have ended",
+        .enabled(if: isLong, longTest), arguments: [false, true])
+    func failover(isBeyondLease: Bool) throws {
         try withCluster(3, [], Cluster.Features(hasStandby: true)) { cluster in
             let standby = try #require(cluster.standby)
             try withClients(of: cluster, seed: 15) { random in
                 SystemClock.pause(nanoseconds: .random(in: 2_000_000_000...5_000_000_000, using: &random))
                 cluster.database.kill()
-                SystemClock.pause(nanoseconds: .random(in: 0...2_000_000_000, using: &random))
+                if isBeyondLease {
+                    for node in cluster.nodes { try node.awaitUnreadiness() }
+                    SystemClock.pause(nanoseconds: 25_000_000_000)
+                } else {
+                    SystemClock.pause(nanoseconds: .random(in: 0...2_000_000_000, using: &random))
+                }
                 try standby.promote()
                 for node in cluster.nodes { try node.awaitReadiness() }
+                if isBeyondLease {
+                    for node in cluster.nodes { #expect(try node.metrics()["onward_sessions_lost_total"] == 1) }
+                }
                 SystemClock.pause(nanoseconds: 3_000_000_000)
             }
         }
