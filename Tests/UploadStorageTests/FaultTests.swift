@@ -106,8 +106,12 @@ import Testing
             #expect(throws: StoreError.self) { try lease.publish(.testing(name("x\(number)"))) }
             lease.release()
         }
+        let removals = Counter()
+        catalog.afterRemoval = { removals.next() }
         catalog.afterProcessing = { _ = store.registry.close() }
         #expect(store.sweep().failures == [])
+        // No other step of the sweep begins, which the end of the store would have to wait for.
+        #expect(removals.value == 0)
         store.close()
     }
 

@@ -53,10 +53,11 @@ extension UploadStore {
             if isComplete || SystemClock.monotonicNanoseconds() >= inspection.nextSettlingTime {
                 settleInterrupted(&inspection, &report)
             }
-            removeUnreported(&report)
-            limitExpiry(&report)
-            sweepExpired(&report)
-            inspectStore(&inspection, &report)
+            // The end of the store waits for the sweep, and each step for a database that does not respond.
+            if !registry.isClosed { removeUnreported(&report) }
+            if !registry.isClosed { limitExpiry(&report) }
+            if !registry.isClosed { sweepExpired(&report) }
+            if !registry.isClosed { inspectStore(&inspection, &report) }
             return report
         }
     }
@@ -66,7 +67,7 @@ extension UploadStore {
         var failure: StoreError?
         for removal in context.failedRemovals.removeAll() {
             do throws(StoreError) {
-                if failure == nil {
+                if failure == nil, !registry.isClosed {
                     try context.removeRow(removal)
                     context.discard(removal.row.blob)
                     continue
