@@ -37,11 +37,14 @@ enum ClusterSQL {
         DELETE FROM onward.node WHERE session = ANY (ARRAY(
             SELECT session FROM onward.node WHERE NOT onward.is_alive(alive_until) FOR UPDATE SKIP LOCKED))
         """
-    /// Ends the transactions of ended sessions, for example of a stopped process, because they keep their locks.
+    /// Ends the transactions of ended sessions, for example of a stopped process, because they keep their locks. But a
+    /// transaction that waits for a standby server has been committed here: its end would only make it visible before the
+    /// standby server has it, and a client could get a response that a failover takes back.
     static let endLateTransactions = """
         SELECT pg_terminate_backend(a.pid)
         FROM (SELECT pid, substring(application_name FROM '^onward ([0-9]{1,18})$')::bigint AS session
-            FROM pg_stat_activity WHERE datname = current_database()) AS a
+            FROM pg_stat_activity
+            WHERE datname = current_database() AND wait_event IS DISTINCT FROM 'SyncRep') AS a
         WHERE a.session IS NOT NULL AND NOT EXISTS (
             SELECT FROM onward.node n WHERE n.session = a.session AND n.alive_until > clock_timestamp())
         """

@@ -106,6 +106,30 @@ struct DatabaseOutageTests {
         #expect(try (0..<3).contains { _ in try releases() })
     }
 
+    @Test(
+        "a change that a standby server has not confirmed stays invisible, although the session that made it has ended")
+    func unconfirmedChange() throws {
+        let fixture = try ClusterFixture(ownsServer: true)
+        let catalog = try fixture.node("a", timeout: .seconds(1)) { $1.renewal = 3_600_000_000_000 }
+        let opened: Int64? = pollUntil(within: .seconds(60)) { try? catalog.node.currentSession() }
+        let session = try #require(opened)
+        try fixture.setStandby("missing")
+        #expect(throws: StoreError.self) { try catalog.commit(.insert(.testing())) }
+        #expect(try fixture.awaitWaiting("SyncRep"))
+        _ = try fixture.database.transaction([
+            DatabaseStatement(ClusterSQL.commitAtOnce),
+            DatabaseStatement(
+                "UPDATE onward.node SET alive_until = '-infinity' WHERE session = $1", [.integer(session)]),
+        ])
+        #expect(try fixture.run(ClusterSQL.endLateTransactions).count == 0)
+        #expect(try fixture.run("SELECT count(*) FROM onward.upload").integer(0, 0) == 0)
+        try fixture.setStandby("")
+        let isVisible: Bool? = try pollUntil(within: .seconds(60)) {
+            try fixture.run("SELECT count(*) FROM onward.upload").integer(0, 0) == 1 ? true : nil
+        }
+        #expect(isVisible == true)
+    }
+
     /// - Returns: false if the session of the holder has ended before it got the request.
     private func releases() throws -> Bool {
         let fixture = try ClusterFixture(ownsServer: true)
