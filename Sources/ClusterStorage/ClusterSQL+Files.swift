@@ -333,6 +333,8 @@ extension ClusterSQL {
     // MARK: Collection
 
     static let identity = "SELECT identity FROM onward.identity"
+    /// The name of an object; NULL if no piece names one.
+    static let someObject = "SELECT (SELECT object FROM onward.piece WHERE object IS NOT NULL LIMIT 1)"
 
     /// Claims objects whose grace period has passed, so that other nodes do not delete them at the same time. Parameters:
     /// the period in milliseconds, and the maximum number.

@@ -256,6 +256,7 @@ package final class PieceCollector: Sendable {
 
     /// Makes this database the owner of an object storage that has none, or a candidate.
     private func claim(as identity: [UInt8], _ candidacy: [UInt8]) throws(StoreError) {
+        try requireKnownObject()
         let isConditional = try storing(Self.conditionKey) { () throws(ObjectError) in
             // Only a storage that knows conditions refuses to create an object that exists.
             if try !objects.create(Self.conditionKey, [], until: .max) { return true }
@@ -265,6 +266,19 @@ package final class PieceCollector: Sendable {
         guard try readOwner() == nil else { return }
         _ = try storing(Self.identityKey) { () throws(ObjectError) in
             try objects.create(Self.identityKey, isConditional ? identity : candidacy, until: deadline)
+        }
+    }
+
+    /// Requires that the storage has an object that this database names, if it names any, as in a restored backup. Otherwise
+    /// a server with a wrong prefix would store objects where the other servers do not find them.
+    private func requireKnownObject() throws(StoreError) {
+        guard let object = try run(ClusterSQL.someObject, []).text(0, 0) else { return }
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
+        defer { buffer.deallocate() }
+        do throws(ObjectError) { _ = try objects.get(object, 0..<1, into: buffer) } catch {
+            guard error == .notFound else { throw StoreError(error, during: "read the object \(object)") }
+            throw .foreignData(
+                "the bucket lacks the objects of this database; check the bucket and the prefix in --blobs")
         }
     }
 

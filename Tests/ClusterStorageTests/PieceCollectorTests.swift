@@ -245,6 +245,22 @@ struct PieceCollectorTests {
         #expect(throws: Never.self) { try second.requireOwnStorage() }
     }
 
+    @Test("a storage without an owner is claimed only if it has the objects of the database")
+    func missingObjects() throws {
+        let node = try fixture.node(Self.small)
+        try fixture.insertUpload("a", holder: node)
+        let blob = try store(content(1000), in: "a", by: node)
+        try fixture.record("a", offset: 1000, by: node)
+        withExtendedLifetime(blob) {}
+        // A server with a wrong prefix finds no objects, and one of a restored backup finds copies of them.
+        let other = MemoryObjectStore()
+        let collector = PieceCollector(database: fixture.database, objects: other)
+        let refusal = #expect(throws: StoreError.self) { try collector.requireOwnStorageOnce() }
+        #expect(refusal?.code == "foreign-data" && other.contents.isEmpty)
+        for key in objects { try other.put(key, fixture.objects.contents[key] ?? []) }
+        #expect(throws: Never.self) { try collector.requireOwnStorageOnce() }
+    }
+
     /// Objects of a storage that replaces an object although the request has `If-None-Match`.
     private struct UnconditionalStore: ObjectStore {
         let base: MemoryObjectStore
