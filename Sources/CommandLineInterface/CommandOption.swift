@@ -46,7 +46,7 @@ package struct CommandOption<Settings>: Sendable {
     package var name: String { manual.name }
 
     /// The environment variable of the option.
-    var variable: String { "ONWARD_" + name.uppercased().replacing("-", with: "_") }
+    package var variable: String { "ONWARD_" + name.uppercased().replacing("-", with: "_") }
 
     package func set(_ value: CommandArgument, in settings: inout Settings) throws(OptionError) {
         try apply(&settings, value)
@@ -135,13 +135,7 @@ package struct OptionParser<Settings> {
     package func parse(
         _ arguments: [CommandArgument], environment: [String: String], into settings: inout Settings
     ) throws(OptionError) {
-        let named = Set(arguments.compactMap { $0.hasPrefix("--") ? Self.parts(of: $0, dashes: 2).name : nil })
-        for option in options where !named.contains(option.name) {
-            guard let value = environment[option.variable] else { continue }
-            guard !value.isEmpty else { throw OptionError("\(option.variable) is empty; unset it, or give a value") }
-            let values = option.manual.isRepeatable ? value.split(separator: " ").map(String.init) : [value]
-            for value in values { try set(option, CommandArgument(value), as: option.variable, in: &settings) }
-        }
+        try readVariables(environment, except: Self.names(in: arguments), into: &settings)
         var remaining = arguments[...]
         var seen: Set<String> = []
         while let argument = remaining.popFirst() {
@@ -152,11 +146,12 @@ package struct OptionParser<Settings> {
         }
     }
 
-    /// Reads a command line and returns its operands. They can precede and follow options; after `--` everything is an
-    /// operand. Environment variables are not read.
+    /// Reads the environment variables, and then a command line, which overrides them, and returns its operands. They can
+    /// precede and follow options; after `--` everything is an operand.
     package func operands(
-        of arguments: [CommandArgument], into settings: inout Settings
+        of arguments: [CommandArgument], environment: [String: String] = [:], into settings: inout Settings
     ) throws(OptionError) -> [CommandArgument] {
+        try readVariables(environment, except: Self.names(in: arguments), into: &settings)
         var operands: [CommandArgument] = []
         var remaining = arguments[...]
         var seen: Set<String> = []
@@ -175,6 +170,22 @@ package struct OptionParser<Settings> {
         of arguments: [String], into settings: inout Settings
     ) throws(OptionError) -> [String] {
         try operands(of: arguments.map { CommandArgument($0) }, into: &settings).map(\.description)
+    }
+
+    /// The names of the options in a command line.
+    package static func names(in arguments: [CommandArgument]) -> Set<String> {
+        Set(arguments.compactMap { $0.hasPrefix("--") ? parts(of: $0, dashes: 2).name : nil })
+    }
+
+    private func readVariables(
+        _ environment: [String: String], except named: Set<String>, into settings: inout Settings
+    ) throws(OptionError) {
+        for option in options where !named.contains(option.name) {
+            guard let value = environment[option.variable] else { continue }
+            guard !value.isEmpty else { throw OptionError("\(option.variable) is empty; unset it, or give a value") }
+            let values = option.manual.isRepeatable ? value.split(separator: " ").map(String.init) : [value]
+            for value in values { try set(option, CommandArgument(value), as: option.variable, in: &settings) }
+        }
     }
 
     /// The name of an option without its dashes, and the text after the first "="; `nil` without "=".

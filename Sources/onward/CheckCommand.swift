@@ -20,6 +20,9 @@ struct CheckCommand {
         which the servers usually delete, and about wrong totals of usage. The command reads all
         rows and lists all objects, but reads the content of objects only with --digests.
 
+        The options that 'onward serve' has, too, can be given as environment variables, such as
+        ONWARD_ROOT.
+
         Exit status: 0 no damage; 64 wrong usage; 74 damage, or an unusable directory, database
         or storage; 75 a server uses the directory, or the database or the storage cannot be
         reached.
@@ -43,7 +46,8 @@ struct CheckCommand {
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         page.run(arguments) { () throws(OptionError) in
             var command = CheckCommand()
-            try OptionParser(options: options).parse(arguments, environment: [:], into: &command)
+            try OptionParser(options: options)
+                .parse(arguments, environment: StorageSettings.inspectionVariables(arguments), into: &command)
             try command.storage.check()
             return command.run()
         }

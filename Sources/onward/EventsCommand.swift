@@ -21,6 +21,9 @@ struct EventsCommand {
         receiver never gets them. With --catalog the events are those of all servers with this
         database.
 
+        The options that 'onward serve' has, too, can be given as environment variables, such as
+        ONWARD_ROOT.
+
         Exit status: 0 done; 64 wrong usage; 66 no such event; 74 unusable directory or database;
         75 the database cannot be reached.
         """,
@@ -42,7 +45,10 @@ struct EventsCommand {
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         page.run(arguments) { () throws(OptionError) in
             var command = EventsCommand()
-            let words = try OptionParser(options: options).operands(of: arguments, into: &command)
+            let words = try OptionParser(options: options)
+                .operands(
+                    of: arguments, environment: StorageSettings.inspectionVariables(arguments), into: &command
+                )
                 .map(\.description)
             try command.storage.check(needsBlobs: false)
             let names = Array(words.dropFirst())

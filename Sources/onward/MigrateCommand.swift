@@ -41,7 +41,7 @@ struct MigrateCommand {
         page.run(arguments) { () throws(OptionError) in
             var command = MigrateCommand()
             try OptionParser(options: options)
-                .parse(arguments, environment: Environment.variables, into: &command)
+                .parse(arguments, environment: ServeSettings.variables, into: &command)
             guard let cluster = command.storage.cluster, let root = command.storage.givenRoot else {
                 throw OptionError("--root, --catalog and --blobs are required")
             }

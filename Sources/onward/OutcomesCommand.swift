@@ -28,6 +28,9 @@ struct OutcomesCommand {
         has responded to it with a status other than 503. drop removes requests and their
         content.
 
+        The options that 'onward serve' has, too, can be given as environment variables, such as
+        ONWARD_ROOT.
+
         Exit status: 0 done; 64 wrong usage; 66 no such request; 69 no complete response, or 503;
         74 unusable directory, database or storage; 75 the request is being sent by another
         command, or the database or the storage cannot be reached.
@@ -57,7 +60,11 @@ struct OutcomesCommand {
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         page.run(arguments) { () throws(OptionError) in
             var command = OutcomesCommand()
-            let words = try OptionParser(options: options).operands(of: arguments, into: &command).map(\.description)
+            let words = try OptionParser(options: options)
+                .operands(
+                    of: arguments, environment: StorageSettings.inspectionVariables(arguments), into: &command
+                )
+                .map(\.description)
             try command.storage.check()
             let names = Array(words.dropFirst())
             switch words.first {

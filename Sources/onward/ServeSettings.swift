@@ -39,6 +39,12 @@ struct ServeSettings {
     var certificateFile: String?
     var keyFile: String?
 
+    /// The variables of the environment that `onward serve` reads, for a command that has some of its options.
+    static var variables: [String: String] {
+        let names = Set(options.map(\.variable))
+        return Environment.variables.filter { names.contains($0.key) }
+    }
+
     /// Paths of the certificate chain and its key.
     var certificateFiles: (certificate: String, key: String)? {
         guard let certificateFile, let keyFile else { return nil }

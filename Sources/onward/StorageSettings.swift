@@ -82,6 +82,17 @@ struct StorageSettings {
         return both + [blobsOption(path, group: group, "object storage of these servers")]
     }
 
+    /// The environment of a command that works beside servers: the variables of `onward serve`. An option for a data
+    /// directory also overrides the variables of a shared storage, and the other way around.
+    static func inspectionVariables(_ arguments: [CommandArgument]) -> [String: String] {
+        let given = OptionParser<ServeSettings>.names(in: arguments)
+        let overridden =
+            given.contains("root")
+            ? ["ONWARD_CATALOG", "ONWARD_BLOBS"]
+            : given.isDisjoint(with: ["catalog", "blobs"]) ? [] : ["ONWARD_ROOT"]
+        return ServeSettings.variables.filter { !overridden.contains($0.key) }
+    }
+
     private static func rootOption<Settings>(
         _ path: WritableKeyPath<Settings, StorageSettings> & Sendable, group: String, _ help: String
     ) -> CommandOption<Settings> {

@@ -84,6 +84,34 @@ struct UsageTests {
         run.expect(74, "onward migrate: \(directory.path) cannot be used: it is not a data directory of onward")
     }
 
+    @Test("check, events and outcomes use the storage that the variables of serve or their own options name")
+    func storageVariables() throws {
+        let directory = try TemporaryDirectory()
+        let root = directory.path + "/nothing"
+        // Only options that serve has, too, have a variable.
+        let other = ["ONWARD_JSON": "on", "ONWARD_ALL": "on", "ONWARD_DIGESTS": "on"]
+        let shared = [
+            "ONWARD_CATALOG": "postgresql://onward@127.0.0.1:1/onward",
+            "ONWARD_BLOBS": "s3://onward?endpoint=http://127.0.0.1:1",
+        ]
+        for command in [["check"], ["events", "list"], ["outcomes", "list"]] {
+            func expect(
+                _ status: Int32, _ word: String, _ variables: [String: String], _ options: String...
+            ) throws {
+                try OnwardRun(command + options, environment: other.merging(variables) { $1 })
+                    .expect(status, "onward \(command[0]): ", word)
+            }
+            try expect(74, "\(root) cannot be used", ["ONWARD_ROOT": root])
+            try expect(75, "127.0.0.1:1/onward", shared)
+            try expect(64, "exclude each other", shared.merging(["ONWARD_ROOT": root]) { $1 })
+            try expect(74, "\(root) cannot be used", shared, "--root", root)
+            // The remaining option of a shared storage can be a variable.
+            var variables = shared
+            variables["ONWARD_ROOT"] = root
+            try expect(75, "127.0.0.1:1/onward", variables, "--catalog", "postgresql://onward@127.0.0.1:1/onward")
+        }
+    }
+
     @Test("onward outcomes list --json prints JSON also for a request that cannot be read")
     func unreadableOutcome() throws {
         let directory = try TemporaryDirectory()
