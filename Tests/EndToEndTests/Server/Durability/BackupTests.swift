@@ -192,11 +192,17 @@ struct BackupTests {
         }
     }
 
-    @Test("a copy is not written into an existing directory, and only data directories are copied")
+    @Test("only readable data directories are copied, and not into an existing directory")
     func refusals() throws {
         let directory = try TemporaryDirectory()
         let nothing = try ChildProcess(Self.script, [directory.path, directory.path + "/copy"])
         #expect(try nothing.awaitEnding() == .exited(74))
+        let incomplete = try ChildProcess(Self.script, [directory.path])
+        #expect(try incomplete.awaitEnding() == .exited(64))
+        _ = try directory.file("onward.sqlite", Array("not a database".utf8))
+        let damaged = try ChildProcess(Self.script, [directory.path, directory.path + "/damaged"])
+        #expect(try damaged.awaitEnding() == .exited(74), "\(damaged.errorOutput)")
+        #expect(damaged.errorOutput.contains("onward.sqlite could not be copied"))
         try withServer { server in
             try FileManager.default.createDirectory(atPath: directory.path + "/old", withIntermediateDirectories: false)
             let over = try ChildProcess(Self.script, [server.root, directory.path + "/old"])
