@@ -1,3 +1,4 @@
+import CommandLineInterface
 import SystemCalls
 import TransferServer
 import UploadStorage
@@ -7,34 +8,44 @@ extension ServeCommand {
     /// The commands to try, shown at the start.
     static func explanation(of server: Server, _ settings: ServeSettings) -> String {
         let token = settings.tokenFile != nil ? " -H 'Authorization: Bearer TOKEN'" : ""
+        // The program is named as it was started: it need not be in PATH.
+        let program = CommandArgument.all.first?.description ?? "onward"
+        let tokenFile = settings.tokenFile != nil ? " --token-file FILE-WITH-TOKEN" : ""
         let scheme = settings.certificateFiles != nil ? "https" : "http"
         var text = "onward serves \(settings.storage.description)"
         for case .tcp(let host, let port) in server.addresses.prefix(1) {
             let name = ["0.0.0.0", "::"].contains(host) ? "localhost" : host.contains(":") ? "[\(host)]" : host
             let base = settings.server.publicBase?.description ?? "\(scheme)://\(name):\(port)"
+            let own = base + settings.server.ownPrefix
+            text += " at \(own)/"
             if let route = settings.routes.first {
                 let forwarded = settings.routes.map { "  \($0.path) to \($0.origin)" }.joined(separator: "\n")
                 return text + """
-                     at \(base)/ and forwards requests below these paths:
+                     and forwards requests below these paths:
                     \(forwarded)
 
-                    Upload a file for an application, resumable:
+                    Upload a file for an application; the same command resumes after an interruption:
+                      \(program) put\(tokenFile) --method POST big.bin \(base)\(route.path)
+                    The same with curl, resumable:
                       curl -v\(token) -T big.bin -X POST -H 'Upload-Complete: ?1' -H 'Upload-Draft-Interop-Version: 8' \(base)\(route.path)
                     """
             }
-            let url = base + settings.server.ownPrefix + "/files/big.bin"
+            let url = own + "/files/big.bin"
             text += """
-                 at \(base)/
 
-                Upload a file, resumable:
+
+                Upload a file, and download it; the same command resumes after an interruption:
+                  \(program) put\(tokenFile) big.bin \(url)
+                  \(program) get\(tokenFile) \(url) -o copy.bin
+                The same with curl. Upload a file, resumable:
                   curl -v\(token) -T big.bin -H 'Upload-Complete: ?1' -H 'Upload-Draft-Interop-Version: 8' \(url)
                 The first response, 104, has the URL of the upload. After an interruption, request the offset:
-                  curl -I\(token) \(base)\(settings.server.ownPrefix)/uploads/…
+                  curl -I\(token) \(own)/uploads/…
                 and send the remaining bytes from there:
                   tail -c +$((OFFSET + 1)) big.bin | curl\(token) -X PATCH -T - -H "Upload-Offset: $OFFSET" \\
-                    -H 'Upload-Complete: ?1' -H 'Content-Type: application/partial-upload' \(base)\(settings.server.ownPrefix)/uploads/…
+                    -H 'Upload-Complete: ?1' -H 'Content-Type: application/partial-upload' \(own)/uploads/…
                 Download it; the same command resumes after an interruption:
-                  curl\(token) -C - -O \(url)
+                  curl\(token) -C - -o copy.bin \(url)
                 """
         }
         return text

@@ -112,6 +112,26 @@ struct UsageTests {
         }
     }
 
+    @Test("serve prints commands that upload and download a file")
+    func printedCommands() throws {
+        for options in [[], ["--own-prefix", "/.onward"]] {
+            let home = try CommandHome()
+            let content = Payload.bytes(1000)
+            _ = try home.file(content)
+            let server = try ServerProcess(options, startedBy: ["/bin/sh", "-c", #"exec "$0" "$@" 1>&2"#])
+            let text = try server.process.awaitErrorOutput { $0.contains(" -C - -o copy.bin") ? $0 : nil }
+            let commands = text.split(separator: "\n")
+                .filter { $0.hasPrefix("  ") && !$0.contains("curl") && !$0.contains("Upload-Complete") }
+            #expect(commands.count == 2, "\(text)")
+            try OnwardRun(
+                shell: "cd \(home.path) && { \(commands.joined(separator: " && ")); } 1>&2", [],
+                environment: ["HOME": home.path]
+            ).expectSuccess()
+            #expect(FileManager.default.contents(atPath: home.path + "/copy.bin").map { [UInt8]($0) } == content)
+            #expect(try server.stop() == .exited(0))
+        }
+    }
+
     @Test("onward outcomes list --json prints JSON also for a request that cannot be read")
     func unreadableOutcome() throws {
         let directory = try TemporaryDirectory()
