@@ -83,5 +83,6 @@ package struct RoutesOnlyAuthorizer: Authorizer {
 
     private static let refusal = AuthorizationRefusal.forbidden(
         code: "routes-only",
-        detail: "This server serves only its routes. Start it with --token-file or --auth-url to use its files.")
+        detail: "This server serves only its routes. To use its files, start it with --token-file, --auth-url or"
+            + " --allow-anonymous.")
 }

@@ -63,7 +63,9 @@ public struct FileSource: UploadSource {
     init(recorded file: SourceRecord.File) throws(TransferError) {
         try self.init(opening: file.path)
         guard status.owner == file.owner, status.owner == ProcessControl.effectiveUser || status.owner == 0 else {
-            throw TransferError(.sourceChanged, "The file \(file.path) belongs to another user.")
+            throw TransferError(
+                .sourceChanged,
+                "The file \(file.path) belongs to another user than when its upload began, or to neither you nor root.")
         }
     }
 

@@ -228,7 +228,7 @@ final class TransferService: RequestService {
                 guard now.principal == identity.principal else {
                     return .forbidden(
                         code: "not-allowed",
-                        detail: "Since the request began, the principal of its credentials has changed.")
+                        detail: "The credentials of this request now belong to another principal.")
                 }
             } catch { return error }
         }
