@@ -20,15 +20,18 @@ package struct HelpText {
     /// The text for the program.
     package init(overview program: ProgramManual) {
         let lines =
-            program.commands.map { page in
-                // The summary of a command with several forms describes all of them.
-                ((page.usage.count == 1 ? page.usage[0] : page.name).replacing(" [OPTIONS]", with: ""), page.summary)
+            program.commands.flatMap { page in
+                // The summary of a command describes all of its forms.
+                page.usage.enumerated().map { index, form in
+                    (form.replacing(" [OPTIONS]", with: ""), index == 0 ? page.summary : "")
+                }
             } + ProgramManual.ownCommands.map { ($0.name + $0.operands, $0.summary) }
         let width = program.name.count + 1 + (lines.map(\.0.count).max() ?? 0) + 2
         var text = ""
         for (index, (form, summary)) in lines.enumerated() {
             let start = index == 0 ? "usage: " : "       "
-            text += start + HelpText.padded("\(program.name) \(form)", to: width) + summary + "\n"
+            let command = "\(program.name) \(form)"
+            text += start + (summary.isEmpty ? command : HelpText.padded(command, to: width) + summary) + "\n"
         }
         text += "\n\(program.description)\n"
         for block in program.conclusion.blocks {

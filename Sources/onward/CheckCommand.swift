@@ -8,7 +8,7 @@ import UploadStorage
 /// `onward check`: verifies a data directory that no server uses, or a database and an object storage.
 struct CheckCommand {
     static let page = ManualPage(
-        "check", "verify a data directory, or a shared database and object storage",
+        "check", "verify a data directory, or a shared storage",
         usage: ["check [OPTIONS]"],
         """
         Verifies the data directory of a stopped server and changes nothing. It prints a

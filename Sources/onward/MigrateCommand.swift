@@ -7,16 +7,17 @@ import UploadStorage
 /// `onward migrate`: copies a data directory to a database and an object storage that several servers share, or back.
 struct MigrateCommand {
     static let page = ManualPage(
-        "migrate", "copy a data directory to a database and an object storage, or back",
+        "migrate", "copy data to a database and an object storage, or back",
         usage: ["migrate [OPTIONS]"],
         """
         Copies the data directory of a stopped server to the database and the object storage of
         'onward serve --catalog': files, unfinished uploads with their offsets and URLs, stored
         responses and events. With --back it copies in the other direction; no server may be
-        running then, and none can be started before the end of the copy. Each file and upload is
-        read again after it was written, and its SHA-256 is compared. The files and uploads of the
-        source are not changed; the catalog of an older version is converted. After an
-        interruption run the same command again: what was copied is not copied again.
+        running then, and none can be started before the end of the copy. The command reads
+        everything that it has copied again, except contents of at most 64 KiB in the database,
+        and compares the SHA-256. The files and uploads of the source are not changed; the catalog
+        of an older version is converted. After an interruption run the same command again: what
+        was copied is not copied again.
 
         The options that 'onward serve' has, too, can be given as environment variables, such as
         ONWARD_CATALOG.
@@ -27,7 +28,7 @@ struct MigrateCommand {
         options: options.map(\.manual))
 
     static let options: [CommandOption<MigrateCommand>] =
-        StorageSettings.options(\.storage, group: "Options", root: "data directory")
+        StorageSettings.options(\.storage, group: "Options", root: "data directory (required)")
         + [
             CommandOption(
                 flag: "back", group: "Options", "copy from the database and the object storage to the directory"

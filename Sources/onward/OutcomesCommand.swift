@@ -47,7 +47,7 @@ struct OutcomesCommand {
             },
             CommandOption(
                 "timeout", "DURATION", group: "Options",
-                "maximum time in which the application receives and sends nothing\n[default: 60s]"
+                "maximum time in which no byte moves between this command and the\napplication [default: 60s]"
             ) { command, value throws(OptionError) in command.timeout = .seconds(try Quantity.seconds(value)) },
             CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
         ]

@@ -7,6 +7,13 @@ extension ServeCommand {
         Serves resumable uploads, and downloads with ranges. Every option has an
         environment variable, for example ONWARD_MAX_SIZE for --max-size. Sizes have units
         K M G T (powers of 1000) and KiB MiB GiB TiB (of 1024), durations s m h d.
+
+        SIGTERM and SIGINT stop the server; SIGHUP makes it read the certificate, the key, the
+        token file and the secrets of events again.
+
+        Exit status: 0 stopped as requested; 64 wrong usage; 69 cannot listen on an address; 71 the
+        system cannot provide something that the server needs, such as a thread; 74 unusable data
+        directory; 75 another process uses the data. 'man onward-serve' has more details.
         """,
         options: ServeSettings.options.map(\.manual),
         sections: [
@@ -52,7 +59,7 @@ extension ServeCommand {
                         ),
                         (
                             "timeout=DURATION",
-                            "maximum time in which the application sends and receives nothing [default: 60s]"
+                            "maximum time in which no byte moves between the server and the application [default: 60s]"
                         ),
                         (
                             "retry=DURATION",
@@ -138,7 +145,13 @@ extension ServeCommand {
                         ("69", "cannot listen on an address"),
                         ("71", "the system cannot provide something that the server needs, such as a thread"),
                         ("74", "unusable data directory, or unusable directory of handover="),
-                        ("75", "another server uses the data directory"),
+                        (
+                            "75",
+                            """
+                            another server uses the data directory, or with --catalog a running 'onward migrate --back' uses
+                            the data
+                            """
+                        ),
                     ])
                 ]),
             ManualSection(

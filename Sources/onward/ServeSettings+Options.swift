@@ -152,7 +152,10 @@ extension ServeSettings {
         size(
             "max-size", "maximum size of a file, and of the content of a request that is\nforwarded to an application",
             \.server.limits.maxSize),
-        size("min-size", "minimum size of a resumable upload", \.server.limits.minSize),
+        size(
+            "min-size",
+            "size below which an upload is not resumable: it is stored as a plain\nupload",
+            \.server.limits.minSize),
         size("max-append-size", "maximum content of one request of a resumable upload", \.server.limits.maxAppendSize),
         size(
             "min-append-size", "minimum content of a request that does not\ncomplete its upload",
@@ -173,13 +176,13 @@ extension ServeSettings {
         },
         CommandOption(
             "max-uploads", "N", group: limits,
-            "maximum number of unfinished uploads of each principal (the\nNAME of a token; without tokens, all clients together)"
+            "maximum number of unfinished uploads of each principal (the NAME of\na token, or the name that the application of --auth-url returns; all\nother clients together)"
         ) { settings, value throws(OptionError) in
             settings.store.maxUploadsPerPrincipal = try Quantity.count(value, 1...1_000_000_000)
         },
         CommandOption(
             "quota", "SIZE", group: limits,
-            "maximum total size of the files and unfinished uploads of each\nprincipal (the NAME of a token; without tokens, all clients\ntogether)"
+            "maximum total size of the files and unfinished uploads of each\nprincipal (the NAME of a token, or the name that the application of\n--auth-url returns; all other clients together)"
         ) { settings, value throws(OptionError) in
             settings.store.quotaPerPrincipal = try positive(Quantity.bytes(value))
         },
@@ -230,7 +233,7 @@ extension ServeSettings {
         ) { $0.allowsPublicReading = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
-            "accept requests of every client that can connect. Without this\noption a server that has no tokens, routes or --auth-url accepts only\nrequests that come directly from this machine, not through a proxy.\nSuch a server also rejects uploads and deletions by web pages of other\norigins, unless --cors-origin allows the origin"
+            "accept requests of every client that can connect. Without this\noption a server that has no tokens, routes or --auth-url accepts only\nrequests that come directly from this machine, not through a proxy.\nSuch a server also rejects uploads and deletions by web pages of other\norigins, unless --cors-origin allows the origin; not with\n--token-file or --auth-url"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,

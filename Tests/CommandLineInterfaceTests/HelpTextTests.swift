@@ -30,6 +30,7 @@ struct HelpTextTests {
                 usage: sam-ple take FILE...   take files
                        sam-ple go [NAME]      go on
                        sam-ple stop           end
+                       sam-ple stop now
                        sam-ple help COMMAND   print the options of a command
                        sam-ple manual [FILE]  list the manual pages and completions, or print one
                        sam-ple version        print the version

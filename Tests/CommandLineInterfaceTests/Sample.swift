@@ -27,7 +27,7 @@ enum Sample {
                     operands: .files),
                 ManualPage(
                     "go", "go on", usage: ["go [NAME]"], "Goes on.", operands: .lines(#"printf '%s\n' "$NAMES""#)),
-                ManualPage("stop", "end", usage: ["stop"], "Ends."),
+                ManualPage("stop", "end", usage: ["stop", "stop now"], "Ends."),
             ],
             conclusion: ManualSection("Exit status", [.terms([("0", "done"), ("64", "wrong\nusage")])]),
             sections: [ManualSection("Examples", [.example("sam-ple take x\n.dot")])])

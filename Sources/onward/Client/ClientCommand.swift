@@ -10,17 +10,17 @@ struct ClientCommand: Sendable {
     private var name: String { page.name }
 
     /// - Parameters:
-    ///   - usage: the usage after the command's name.
+    ///   - usage: the forms of the command line after the command's name.
     ///   - sections: sections that only the manual page has.
     ///   - common: the sections after `sections`, which all commands that transfer files share.
     init(
-        _ name: String, _ summary: String, usage: String, _ description: String,
+        _ name: String, _ summary: String, usage: [String], _ description: String,
         options: [CommandOption<ClientSettings>], operands: Completion = .nothing, sections: [ManualSection] = [],
         common: [ManualSection] = [ClientManual.exitStatus, ClientManual.files]
     ) {
         self.options = options
         page = ManualPage(
-            name, summary, usage: ["\(name) \(usage)"], description, options: options.map(\.manual),
+            name, summary, usage: usage.map { "\(name) \($0)" }, description, options: options.map(\.manual),
             operands: operands, sections: sections + common)
     }
 

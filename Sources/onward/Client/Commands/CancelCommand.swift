@@ -5,7 +5,7 @@ import SystemCalls
 /// `onward cancel`: deletes the state of a transfer, and the upload on the server or the local partial file.
 enum CancelCommand {
     static let command = ClientCommand(
-        "cancel", "delete a transfer and its upload or partial file", usage: "[OPTIONS] STATE",
+        "cancel", "delete a transfer and its upload or partial file", usage: ["[OPTIONS] STATE"],
         """
         Deletes the state of an interrupted transfer. For an upload it also deletes the upload
         on the server, for a download the partial file. STATE is a name that 'onward status'

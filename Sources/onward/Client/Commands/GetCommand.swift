@@ -12,7 +12,7 @@ enum GetCommand {
     }
 
     static let command = ClientCommand(
-        "get", "download a file or a folder", usage: "[OPTIONS] URL [-o FILE]",
+        "get", "download a file or a folder", usage: ["[OPTIONS] URL [-o FILE]", "-r [OPTIONS] URL/ DIR"],
         """
         Downloads a file. Until the file is complete it has a temporary name that ends in .part.
         Then it gets its final name, and replaces a file that had this name. After an

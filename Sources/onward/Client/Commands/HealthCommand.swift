@@ -11,15 +11,15 @@ enum HealthCommand {
     }
 
     static let command = ClientCommand(
-        "health", "check whether a server is ready", usage: "[OPTIONS] [URL|PATH]",
+        "health", "check whether a server is ready", usage: ["[OPTIONS] [URL|PATH]"],
         """
         Requests URL, or PATH of the server on this machine [default: /readyz]. /healthz checks
         that the process responds: if it does not, a restart may help. /readyz also checks the
         disk, or with --catalog the database and the object storage.
 
-        Exit status: 0 a 2xx response; 64 wrong usage; 69 any other response, or no TLS
-        connection; 74 the certificates of --cacert cannot be read; 75 no response within ten
-        seconds.
+        Exit status: 0 a 2xx response; 64 wrong usage; 69 any other status, or no TLS connection
+        to URL; 74 the certificates of --cacert cannot be read; 75 the server cannot be reached,
+        or does not respond within ten seconds.
 
         The address of the server on this machine is the first one in ONWARD_LISTEN [default:
         127.0.0.1:8080]. TLS is used if ONWARD_TLS_CERT is set. The host name in that
@@ -36,7 +36,7 @@ enum HealthCommand {
                         ("64", "wrong usage"),
                         ("69", "the response has another status, or a TLS connection to URL cannot be made"),
                         ("74", "the certificates of --cacert cannot be read"),
-                        ("75", "there is no response within ten seconds"),
+                        ("75", "the server cannot be reached, or does not respond within ten seconds"),
                     ])
                 ])
         ], common: [])

@@ -13,7 +13,7 @@ enum PutCommand {
 
     static let command = ClientCommand(
         "put", "upload files; a URL that ends in / is a collection",
-        usage: "[OPTIONS] FILE... URL",
+        usage: ["[OPTIONS] FILE... URL", "-r [OPTIONS] DIR URL/"],
         """
         Uploads files. If URL ends in /, it is a collection (a folder of the server): the files are
         sent to it with POST, and the server chooses their URLs. Otherwise a single file is sent to

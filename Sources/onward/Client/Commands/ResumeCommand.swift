@@ -5,7 +5,7 @@ import SystemCalls
 /// `onward resume`: resumes interrupted transfers.
 enum ResumeCommand {
     static let command = ClientCommand(
-        "resume", "resume interrupted transfers", usage: "[OPTIONS] [STATE]",
+        "resume", "resume interrupted transfers", usage: ["[OPTIONS] [STATE]"],
         """
         Resumes all interrupted transfers that 'onward status' lists, or only that of STATE. STATE
         is a name that 'onward status' prints, or the path of a state file. The paths of

@@ -5,7 +5,7 @@ import SystemCalls
 /// `onward status`: lists interrupted and running transfers and their progress.
 enum StatusCommand {
     static let command = ClientCommand(
-        "status", "list interrupted and running transfers", usage: "[--json]",
+        "status", "list interrupted and running transfers", usage: ["[--json]"],
         """
         Lists interrupted and running transfers and their progress. The progress of an upload
         is the number of acknowledged bytes; the server may have received more. Transfers that
