@@ -228,6 +228,12 @@ struct PublicationTransactionTests {
         try fixture.run(
             "DELETE FROM onward.piece WHERE blob = (SELECT blob FROM onward.upload WHERE id = $1)",
             [.bytes(lost.bytes)])
+        var limits = ClusterCheck.Limits()
+        limits.removalTime = .zero
+        var findings: [CheckFinding] = []
+        let inspection = try ClusterInspection(fixture.database, fixture.objects)
+        _ = try ClusterCheck(inspection, limits).run { findings.append($0) }
+        #expect(findings.count { $0.kind == .bytesMissing } == 1, "\(findings)")
         #expect(throws: StoreError.stateLost) { try damaged.completeAsInterrupted() }
         damaged.release()
         #expect(try count("retained") == 1)

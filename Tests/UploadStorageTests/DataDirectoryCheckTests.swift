@@ -156,6 +156,27 @@ import Testing
         #expect(try findings(fixture.path) == [])
     }
 
+    @Test("lost bytes of an upload in processing are reported, because they may have to be retained")
+    func processing() throws {
+        let fixture = try Fixture()
+        let configuration = StoreConfiguration(minFree: 0, processingWait: .zero)
+        let store = try UploadStore.open(root: fixture.path, configuration: configuration)
+        let lease = try store.create(.testing(length: 4))
+        try lease.append("abcd")
+        try lease.beginProcessing(marksDurably: true)
+        store.close()
+        lease.release()
+        let names = try FileManager.default.contentsOfDirectory(atPath: fixture.path + "/uploads")
+        let blob = fixture.path + "/uploads/" + (try #require(names.first { $0 != fixture.blob }))
+        #expect(try findings(fixture.path) == [])
+        truncate(blob, 5)
+        #expect(try findings(fixture.path) == [])
+        truncate(blob, 3)
+        #expect(try findings(fixture.path).map(\.kind) == [.bytesShort])
+        try FileManager.default.removeItem(atPath: blob)
+        #expect(try findings(fixture.path).map(\.kind) == [.bytesMissing])
+    }
+
     @Test("directories and databases of other programs are refused and not changed")
     func refusals() throws {
         let fixture = try Fixture()

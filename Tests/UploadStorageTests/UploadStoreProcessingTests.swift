@@ -1,4 +1,5 @@
 import Digests
+import Glibc
 import HTTPSemantics
 import ResumableUpload
 import TestSupport
@@ -87,6 +88,46 @@ import Testing
             let phase = try fixture.store.record(id).phase
             #expect(phase == (marks ? .complete(Response(status: 500)) : .receiving))
         }
+    }
+
+    @Test(
+        "an upload whose processing was interrupted is retained only with all its bytes; without them it is invalid",
+        arguments: StoreKind.embedded, [nil, 2, 3] as [Int64?])
+    func interruptedWithoutBytes(_ kind: StoreKind, remaining: Int64?) throws {
+        let fixture = try StoreFixture(kind)
+        let leases = try ([3, 0] as [Int64]).map { try fixture.store.create(.testing(length: $0)) }
+        let ids = try leases.map { try #require($0.id) }
+        try leases[0].append("abc")
+        for lease in leases { try lease.beginProcessing(marksDurably: true) }
+        let sizes = try fixture.store.area.sizes()
+        #expect(sizes.values.sorted() == [0, 3])
+        try fixture.reopen(
+            after: {
+                for (name, size) in sizes {
+                    let path = fixture.root + "/uploads/" + name
+                    switch (kind, size > 0 ? remaining : nil) {
+                    case (.memory, let remaining?): try? fixture.area.open(name).truncate(to: remaining)
+                    case (.memory, nil): try? fixture.area.remove(name)
+                    case (_, let remaining?): #expect(truncate(path, Int(remaining)) == 0)
+                    case (_, nil): #expect(unlink(path) == 0)
+                    }
+                }
+            }, losingPower: false
+        ) {
+            $0.interruption = { _ in
+                StoreConfiguration.Interruption(response: Response(status: 502), description: [1])
+            }
+        }
+        let phase = try fixture.store.record(ids[0]).phase
+        if remaining == 3 {
+            #expect(phase == .complete(Response(status: 502)))
+        } else {
+            #expect(phase == .invalid(reason: "acknowledged bytes were lost"))
+        }
+        // An upload without bytes has lost none.
+        #expect(try fixture.store.record(ids[1]).phase == .complete(Response(status: 502)))
+        #expect(try fixture.store.area.retainedCount() == (remaining == 3 ? 2 : 1))
+        for lease in leases { lease.release() }
     }
 
     @Test("an upload is not swept during processing", arguments: StoreKind.allCases)

@@ -123,14 +123,16 @@ package final class DataDirectoryCheck: StoreCheck {
             }
             return
         }
-        // The bytes of an upload in processing are not needed, because its handler is not called again.
-        guard row.phase == .receiving else { return }
+        // The handler of an upload in processing is not called again, but the store may retain its bytes:
+        // ``StoreConfiguration/interruption``.
         guard let size else {
             if row.offset > 0 { found(.bytesMissing, path, "\(acknowledged), but the file is missing", report) }
             return
         }
         if size < row.offset { found(.bytesShort, path, "\(acknowledged), but the file has \(size)", report) }
-        if size > row.offset { found(.bytesUnacknowledged, path, "\(acknowledged), but the file has \(size)", report) }
+        if size > row.offset, row.phase == .receiving {
+            found(.bytesUnacknowledged, path, "\(acknowledged), but the file has \(size)", report)
+        }
     }
 
     // MARK: Files

@@ -164,6 +164,7 @@ extension OpenUpload {
     /// Stores the final response of an upload whose processing was interrupted, and retains its bytes if the
     /// configuration requires this.
     /// - Returns: the response.
+    /// - Throws: ``StoreError/stateLost`` if bytes that have to be retained are missing.
     func finishAsInterrupted() throws(StoreError) -> Response {
         let (known, row, machine) = monitor.withLock { (self.record($0), $0.row, $0.machine) }
         guard let known, let row, let interruption = context.configuration.interruption(known) else {
@@ -171,14 +172,20 @@ extension OpenUpload {
             return context.configuration.interruptedResponse
         }
         let (key, description) = (id.fingerprint, interruption.description)
+        let size = machine.length ?? machine.received
         var naming: CatalogChange.Naming?
         if let area = context.publishingArea {
-            try translating("retain the upload") { () throws(Errno) in
+            let isRetained = try translating("retain the upload") { () throws(Errno) -> Bool in
+                let found = try area.size(of: row.blob)
+                guard found ?? 0 >= size else { return false }
+                // The name of an empty file need not have become durable.
+                if found == nil { _ = try area.create(row.blob) }
                 try area.retain(row.blob, as: key, description: description)
+                return true
             }
+            guard isRetained else { throw .stateLost }
         } else {
-            naming = .retained(
-                key: key, description: description, blob: row.blob, size: machine.length ?? machine.received)
+            naming = .retained(key: key, description: description, blob: row.blob, size: size)
         }
         try finish(with: interruption.response, publishedAs: nil, naming)
         return interruption.response
