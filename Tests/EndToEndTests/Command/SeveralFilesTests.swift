@@ -110,6 +110,36 @@ struct SeveralFilesTests {
         }
     }
 
+    @Test("If a file cannot be noted in the list of another command, the command warns in any order of the lists")
+    func unwritableList() throws {
+        let home = try CommandHome()
+        let states = home.states
+        let others = Monitor<[String]>([])
+        let server = try ScriptedServer { request, reply in
+            guard request.method == "POST" else { return try reply.respond(404) }
+            try reply.discardContent()
+            let name = request.fields["Content-Disposition"] ?? ""
+            if name.contains("rejected") { return try reply.respond(422) }
+            // The command has read the lists before its first request.
+            for list in others.withLock({ $0 }) where unlink(states + "/" + list) == 0 {
+                #expect(mkdir(states + "/" + list, 0o700) == 0)
+            }
+            try reply.respond(201, ["Location": "/files/u/1"])
+        }
+        let shared = try home.file([1], "shared")
+        let last = try home.file([1], "last")
+        // Each of these commands leaves a list without its second file.
+        for number in 0..<6 {
+            _ = try home.run("put", shared, try home.file([1], "rejected-\(number)"), server.url + "/files/")
+        }
+        let names = try lists(home)
+        #expect(names.count == 6)
+        others.withLock { $0 = names }
+        let run = try home.run("put", shared, last, server.url + "/files/")
+        let warnings = run.errors.split(separator: "\n").filter { $0.contains("but this cannot be recorded") }
+        #expect(warnings.count == 1 && warnings.allSatisfy { $0.contains(shared) }, "\(run.errors)")
+    }
+
     @Test("After kill -9 of a put with many files, the same command sends no completed file again")
     func many() throws {
         let server = try collection()

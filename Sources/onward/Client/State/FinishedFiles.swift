@@ -155,9 +155,13 @@ final class FinishedFiles: Sendable {
                     if part.isEmpty { return }
                     do throws(Errno) {
                         try list.append(part.map { batch[$0].change })
-                        if isOwn { for index in part { failures[index] = nil } }
+                        // A file that was sent is noted in all lists, so an error of another list remains.
+                        if isOwn { for index in part where batch[index].isOwn { failures[index] = nil } }
                     } catch {
-                        for index in part { failures[index] = error }
+                        // Another command may have removed its list, which does not hide the error of a list that exists.
+                        for index in part where failures[index] ?? .noSuchFile == .noSuchFile {
+                            failures[index] = error
+                        }
                     }
                 }
             }
