@@ -63,4 +63,15 @@ import Testing
         control.requestStop(.pause)
         #expect(control.stop == .cancel(deleting: true))
     }
+
+    @Test("a cancellation that deletes replaces one that does not, and is not replaced by it")
+    func deletion() {
+        let control = Control()
+        control.requestStop(.cancel(deleting: false))
+        control.requestStop(.pause)
+        #expect(control.stop == .cancel(deleting: false))
+        control.requestStop(.cancel(deleting: true))
+        control.requestStop(.cancel(deleting: false))
+        #expect(control.stop == .cancel(deleting: true))
+    }
 }

@@ -43,6 +43,9 @@ public protocol Transfer<Success>: AnyObject, Sendable {
     /// The deletion is confirmed if ``resumeData`` is `nil` afterwards. Otherwise the error of the transfer
     /// (``TransferError/Code/cancelled``) describes why the deletion is not confirmed, for example because the server
     /// could not be reached. Then the data stays valid, and the next call of this function tries again.
+    ///
+    /// After a cancellation without deletion (``Upload/cancel(deletingUpload:)``,
+    /// ``Download/cancel(deletingPartialFile:)``) has ended the transfer, this call has no effect.
     func cancel() async
 
     /// The data to resume the transfer with; `nil` if it cannot be resumed.

@@ -71,13 +71,14 @@ final class TransferControl<Success: Sendable>: Sendable {
         }
     }
 
-    /// Requests that the work stop. Later requests have no effect, except that a cancellation replaces a pause.
+    /// Requests that the work stop. Later requests have no effect, except that a cancellation replaces a pause, and a
+    /// cancellation that deletes replaces one that does not.
     /// - Returns: false if the work has ended.
     @discardableResult
     func requestStop(_ stop: StopRequest) -> Bool {
         let (isRunning, interrupt) = state.withLock { state -> (Bool, (@Sendable () -> Void)?) in
             guard state.end == nil else { return (false, nil) }
-            if state.stop == nil || state.stop == .pause { state.stop = stop }
+            if state.stop == nil || state.stop != .cancel(deleting: true) && stop != .pause { state.stop = stop }
             return (true, state.interrupt)
         }
         interrupt?()
