@@ -194,7 +194,8 @@ public final class ReceivedUpload: Sendable {
 }
 
 /// Content that a handler does not accept. If `complete(_:)` throws it, the client gets ``problem`` as the final
-/// response instead of 500, and nothing is logged.
+/// response instead of 500, and nothing is logged. This does not apply after a successful call of `publish(_:)` of the
+/// upload, or after one with an error that does not concern the name.
 public struct ContentRejection: Error, Sendable {
     /// The final response.
     public let problem: ProblemDetails

@@ -99,6 +99,8 @@ struct UploadCompletion {
         case (_, .failure(let error as TargetUnavailable)?) where context.route.handler.completionIsRepeatable:
             context.service.log.warning("\(error)", request: context.request.id)
             return .postponed(error)
+        case (.failure(let failure)?, .failure(let rejection as ContentRejection)?) where failure.concernsName:
+            return try store(upload.withDigest(Response(rejection.problem)))
         case (.failure(let error)?, .failure(let thrown)?):
             if thrown as? StoreError != error { log(thrown) }
             guard error.concernsName else { throw error }

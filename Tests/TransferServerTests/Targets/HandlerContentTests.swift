@@ -80,6 +80,26 @@ struct HandlerContentTests {
         #expect(keys.withLock { $0.count == 4 && $0.allSatisfy { $0.utf8.count == 32 } })
     }
 
+    @Test("A handler can reject the content after a publication under a name that no file can have")
+    func rejectionAfterPublication() async throws {
+        let store = try UploadStore.inMemory(configuration: StoreConfiguration(minFree: 0))
+        defer { store.close() }
+        let handler = FunctionHandler(body: { upload in
+            let name = try #require(PublishedName(segments: ["directory"]))
+            await #expect(throws: StoreError.targetIsDirectory) {
+                try await upload.publish(Publication(name: name) { _, _ in Response(status: 201) })
+            }
+            throw ContentRejection(ProblemDetails(status: 422, detail: "rejected", code: "rejected"))
+        })
+        let server = InProcessServer(
+            store: store, handlers: [("a", handler), ("files", FilesHandler(store: store))])
+        #expect(try await server.send(.put, "/files/directory/file", content: [1]).status == 201)
+        let response = try await server.send(
+            .post, "/a/x", fields: ["Want-Repr-Digest": "sha-256=1"], content: [1])
+        #expect(response.status == 422 && text(response).contains("\"rejected\""), "\(text(response))")
+        #expect(response.fields.contains("Repr-Digest"))
+    }
+
     @Test("A handler receives the content of two requests, and a request can be sent to the Location of a response")
     func resumed() async throws {
         let response = try await send([]) { upload in
