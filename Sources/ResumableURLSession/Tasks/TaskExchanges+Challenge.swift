@@ -36,7 +36,7 @@ extension TaskExchanges {
 /// The credentials of one task, for Basic authentication (RFC 7617).
 final class TaskCredentials: Sendable {
     private struct State {
-        /// The credential that is sent to each protection space.
+        /// The credential that was chosen last for each server and proxy.
         var used: [ProtectionSpaceKey: URLCredential] = [:]
         /// The protection spaces whose credential no response has confirmed yet.
         var unconfirmed: [ProtectionSpaceKey: URLProtectionSpace] = [:]
@@ -67,6 +67,11 @@ final class TaskCredentials: Sendable {
         guard let credential, credential.user != nil, credential.password != nil else { return false }
         let key = ProtectionSpaceKey(space)
         state.withLock { state in
+            // A server can have several realms, but a request has only one credential for it.
+            for other in state.used.keys where other != key && other.hasSameReceiver(as: key) {
+                state.used[other] = nil
+                state.unconfirmed[other] = nil
+            }
             state.used[key] = credential
             state.unconfirmed[key] = space
         }
@@ -115,6 +120,11 @@ private struct ProtectionSpaceKey: Hashable {
         port = space.port
         realm = space.realm
         method = space.authenticationMethod
+    }
+
+    /// Whether both protection spaces belong to the same server, or both to the same proxy.
+    func hasSameReceiver(as other: ProtectionSpaceKey) -> Bool {
+        isProxy == other.isProxy && scheme == other.scheme && host == other.host && port == other.port
     }
 
     /// Whether the server or proxy of this protection space receives a request to this URL. A proxy receives only
