@@ -74,16 +74,17 @@ extension FileDescriptor {
         }
     }
 
-    /// The names in this directory without "." and "..", in no particular order. Names that are not UTF-8 are omitted.
-    /// Use ``DirectoryStream`` for directories that may have many entries.
-    package func entryNames() throws(Errno) -> [String] {
+    /// The names in this directory without "." and "..", in no particular order. Use ``DirectoryStream`` for directories
+    /// that may have many entries.
+    package func entryPaths() throws(Errno) -> [FilePath] {
         let stream = try DirectoryStream(self)
-        var names: [String] = []
-        while let name = try stream.next({ name, _ in String(validating: name, as: UTF8.self) }) {
-            if let name { names.append(name) }
-        }
+        var names: [FilePath] = []
+        while let name = try stream.next({ name, _ in FilePath(name) }) { names.append(name) }
         return names
     }
+
+    /// The names of ``entryPaths()`` that are UTF-8.
+    package func entryNames() throws(Errno) -> [String] { try entryPaths().compactMap(\.text) }
 }
 
 /// Reads the entries of a directory one by one (readdir(3)), in constant memory. Use it from one thread at a time.

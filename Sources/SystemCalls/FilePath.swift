@@ -247,6 +247,11 @@ extension FileDescriptor {
         _ = try retryingOnInterrupt { path.withCString { unlinkat(rawValue, $0, 0) } }
     }
 
+    /// Removes an empty directory (unlinkat(2)).
+    package func removeDirectory(at path: FilePath) throws(Errno) {
+        _ = try retryingOnInterrupt { path.withCString { unlinkat(rawValue, $0, AT_REMOVEDIR) } }
+    }
+
     /// Gives a file that was opened with `nameless` a name; throws `EEXIST` if that name exists (linkat(2)).
     package func link(to directory: FileDescriptor, as path: FilePath) throws(Errno) {
         _ = try retryingOnInterrupt {

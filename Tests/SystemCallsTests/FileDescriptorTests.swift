@@ -47,10 +47,24 @@ import Testing
         }
     }
 
+    @Test func namesNeedNotBeUTF8() throws {
+        try withDirectory { directory, _ in
+            let name = FilePath([0x61, 0xFF])
+            _ = try directory.open(at: name, [.readWrite, .create])
+            try directory.makeDirectory(at: "b")
+            #expect(try Set(directory.entryPaths()) == [name, "b"])
+            #expect(try directory.entryNames() == ["b"])
+            #expect(throws: Errno.notDirectory) { try directory.removeDirectory(at: name) }
+            try directory.unlink(at: name)
+            try directory.removeDirectory(at: FilePath("b"))
+            #expect(try directory.entryPaths() == [])
+        }
+    }
+
     @Test func anUnnamedFileCanBeLinked() throws {
         try withDirectory { directory, _ in
             let file = try directory.open(at: ".", [.readWrite, .nameless], mode: 0o640)
-            #expect(try directory.entryNames() == [] && file.status().isRegular && file.canBeLinked)
+            #expect(try directory.entryPaths() == [] && file.status().isRegular && file.canBeLinked)
             try file.link(to: directory, as: "a")
             #expect(try directory.status(at: "a").inode == file.status().inode)
             #expect(throws: Errno.fileExists) { try file.link(to: directory, as: "a") }

@@ -130,7 +130,7 @@ struct HandoverDirectory: Sendable, Hashable {
     /// except directories that are not empty.
     fileprivate static func remove(_ key: String, of directory: FileDescriptor) {
         if let own = try? directory.open(at: key, [.readOnly, .directory, .noFollow]) {
-            for name in (try? own.entryNames()) ?? [] {
+            for name in (try? own.entryPaths()) ?? [] {
                 do throws(Errno) { try own.unlink(at: name) } catch { try? own.removeDirectory(at: name) }
             }
         }

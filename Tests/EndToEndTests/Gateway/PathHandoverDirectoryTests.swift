@@ -81,7 +81,8 @@ struct GatewayPathHandoverDirectoryTests {
             // Two links, a file in place of the directory's file, and an empty directory.
             let command = """
                 mv \(file) \(place.destination)/moved && ln -s \(secret) \(file) && ln -s \(kept) \(directory)/link \
-                && touch \(directory)/more && mkdir \(directory)/empty
+                && touch \(directory)/more && mkdir \(directory)/empty \
+                && touch \(directory)/$(printf 'a\\377') && mkdir \(directory)/$(printf 'b\\377')
                 """
             #expect(try PathHandover.run(as: PathHandover.group, command))
             try connection.respond("503 Wait")
@@ -106,6 +107,8 @@ struct GatewayPathHandoverDirectoryTests {
         #expect(mkdir("\(place.path)/\(names[0])", 0o730) == 0)
         #expect(FileManager.default.createFile(atPath: "\(place.path)/\(names[0])/content", contents: Data()))
         #expect(symlink("/etc/passwd", "\(place.path)/\(names[0])/link") == 0)
+        let name = FilePath("\(place.path)/\(names[0])/a".utf8 + [0xFF])
+        _ = try FileDescriptor.open(name, [.writeOnly, .create])
         #expect(symlink(outside, "\(place.path)/\(names[1])") == 0)
         #expect(FileManager.default.createFile(atPath: "\(place.path)/\(names[2])", contents: Data()))
         #expect(mkdir("\(place.path)/notes", 0o700) == 0)
