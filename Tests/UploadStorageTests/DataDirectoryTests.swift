@@ -41,6 +41,17 @@ import Testing
         }
     }
 
+    @Test("a directory whose only file has a name that is not UTF-8 is refused and not changed")
+    func foreignBytes() throws {
+        try withPath { path in
+            try FileManager.default.createDirectory(
+                atPath: path, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o1777])
+            _ = try FileDescriptor.open(FilePath("\(path)/a".utf8 + [0xFF]), [.writeOnly, .create])
+            #expect { try UploadStore.open(root: path) } throws: { "\($0)".contains(#"contains a\xFF."#) }
+            #expect(try permissions(path) == 0o1777)
+        }
+    }
+
     @Test("an empty directory is accepted, even if it is the root of a new file system")
     func empty() throws {
         try withPath { path in

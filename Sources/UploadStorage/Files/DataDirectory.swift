@@ -120,16 +120,15 @@ final class DataDirectory: Sendable {
     /// - Returns: whether the directory contains no catalog yet.
     private static func requireOwn(_ root: FileDescriptor) throws(StoreError) -> Bool {
         let (owner, names) = try translating { () throws(Errno) in
-            (try root.status().owner, try root.entryNames())
+            (try root.status().owner, try root.entryPaths())
         }
         let user = ProcessControl.effectiveUser
         guard owner == user || user == 0 else {
             throw .unusableRoot("its owner is user \(owner), but the server runs as user \(user)")
         }
-        if names.contains(catalogName) { return false }
-        if let other = names.sorted().first(where: {
-            !["files", "uploads", retainedName, "lock", "lost+found"].contains($0)
-        }) {
+        if names.contains(FilePath(catalogName)) { return false }
+        let expected = Set(["files", "uploads", retainedName, "lock", "lost+found"].map { FilePath($0) })
+        if let other = names.filter({ !expected.contains($0) }).map(\.description).min() {
             throw .unusableRoot(
                 "it is not a data directory of onward, because it contains \(other). Use an empty or a new directory"
             )
@@ -139,7 +138,7 @@ final class DataDirectory: Sendable {
 
     /// Requires that `uploads/` is empty: without a catalog the recovery would remove the bytes of unfinished uploads.
     private func requireNoOrphans() throws(StoreError) {
-        let names = try Self.translating { [uploads] () throws(Errno) in try uploads.entryNames() }
+        let names = try Self.translating { [uploads] () throws(Errno) in try uploads.entryPaths() }
         guard names.isEmpty else {
             throw .unusableRoot(
                 """
