@@ -56,6 +56,10 @@ struct TransferSettingsTests {
         #expect(settings.connection(for: try request("https://example.org/")).proxy == "http://base.example:1")
         #expect(TransferSettings.proxies([:]).isEmpty)
         #expect(TransferSettings.proxies(["HTTPSProxy": "p"]) == ["https": "http://p:80"])
+        for host in ["fd00::5", "[fd00::5]"] {
+            #expect(
+                TransferSettings.proxies(["HTTPProxy": host, "HTTPPort": 8080]) == ["http": "http://[fd00::5]:8080"])
+        }
     }
 
     @Test("a URL request is converted to a transfer request and back")

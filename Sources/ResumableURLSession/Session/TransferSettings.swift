@@ -51,7 +51,9 @@ struct TransferSettings: Sendable {
             guard let host = dictionary[prefix + "Proxy"] as? String, !host.isEmpty else { continue }
             if let isEnabled = dictionary[prefix + "Enable"], number(isEnabled) == 0 { continue }
             let port = dictionary[prefix + "Port"].flatMap { number($0) }
-            proxies[scheme] = "http://\(host):\(port ?? 80)"
+            // An IPv6 address has brackets in a URI (RFC 3986 section 3.2.2).
+            let name = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
+            proxies[scheme] = "http://\(name):\(port ?? 80)"
         }
         return proxies
     }
