@@ -46,7 +46,7 @@ extension Duration {
     /// The nanoseconds of a wait: at least 0 and at most 10^17, which is three years.
     package var nanoseconds: Int64 {
         let (seconds, attoseconds) = components
-        if seconds < 0 { return 0 }
+        if self <= .zero { return 0 }
         return seconds >= 100_000_000 ? 100_000_000_000_000_000 : seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 
