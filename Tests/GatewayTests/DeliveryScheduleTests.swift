@@ -124,6 +124,32 @@ struct DeliveryScheduleTests {
         #expect((0..<4).map { _ in schedule.next(now: 3 * Self.second)?.number } == [1, 2, 3, 4])
     }
 
+    @Test("after a rejection all events are due, and the next outage begins with a short pause")
+    func rejectionDuringOutage() {
+        var schedule = schedule("a", "b", "c", "d") { rules in
+            rules.failuresUntilUnavailable = 2
+            rules.retryTime = .max
+        }
+        var now: Int64 = 0
+        func fail(_ count: Int) {
+            for _ in 0..<count {
+                now = max(now, schedule.nextDue(now: now) ?? 0)
+                guard let entry = schedule.next(now: now) else { return #expect(Bool(false), "no event is due") }
+                schedule.finished(entry.number, .failed(retryAfter: nil), now: now)
+            }
+        }
+        fail(12)
+        #expect(schedule.isUnavailable && schedule.nextDue(now: now) == now + 300 * Self.second)
+        now += 300 * Self.second
+        let probe = schedule.next(now: now)
+        schedule.finished(probe?.number ?? 0, .failed(retryAfter: nil, isRejection: true), now: now)
+        #expect(!schedule.isUnavailable && !schedule.isRejecting)
+        #expect(Set((0..<3).compactMap { _ in schedule.next(now: now)?.number }).count == 3)
+        for number in 1...4 as ClosedRange<Int64> { schedule.finished(number, .interrupted, now: now) }
+        fail(2)
+        #expect(schedule.isUnavailable && schedule.nextDue(now: now) == now + Self.second)
+    }
+
     @Test("an event that was tried is set aside after the retry time, and the next event of its upload follows")
     func settingAside() {
         var schedule = schedule("a", "a", "b")

@@ -189,13 +189,16 @@ struct DeliverySchedule: Sendable, Hashable {
         case .interrupted: break
         case .delivered:
             entries.remove(at: index)
-            // The destination is available again, so all events are due.
-            if isUnavailable { for index in entries.indices { entries[index].due = min(entries[index].due, now) } }
-            (failures, rejections, probePause) = (0, 0, 0)
+            rejections = 0
+            becomeAvailable(now: now)
         case .failed(let retryAfter, let isRejection):
             entries[index].attempts += 1
-            failures = isRejection ? 0 : failures + 1
-            if isRejection { rejections += 1 }
+            if isRejection {
+                rejections += 1
+                becomeAvailable(now: now)
+            } else {
+                failures += 1
+            }
             let pause = Self.pause(after: entries[index].attempts, rules.pauses)
             entries[index].due = now + max(Self.varied(pause, jitter), retryAfter ?? 0)
             if isUnavailable {
@@ -203,6 +206,12 @@ struct DeliverySchedule: Sendable, Hashable {
                 nextProbe = now + max(Self.varied(probePause, jitter), retryAfter ?? 0)
             }
         }
+    }
+
+    /// Notes that the destination has accepted or rejected an event. If it was unavailable before, all events are due.
+    private mutating func becomeAvailable(now: Int64) {
+        if isUnavailable { for index in entries.indices { entries[index].due = min(entries[index].due, now) } }
+        (failures, probePause) = (0, 0)
     }
 
     private static func pause(after attempts: Int, _ range: ClosedRange<Int64>) -> Int64 {
