@@ -35,7 +35,8 @@ struct FolderListingTests {
         "The link to the next page is found among other links",
         arguments: [
             #"<a?1>; rel=prev, <b?2>; rel="next""#, #"<b?2>;title="x, y"; REL = next"#,
-            #"<b?2>; rel="next", <c>; rel=up"#,
+            #"<b?2>; rel="next", <c>; rel=up"#, #"<b?2>; rel="next last""#,
+            #"<a?1>; rel="prev first",<b?2>;rel="last NEXT""#,
         ])
     func links(value: String) throws {
         #expect(try listing("[]", ["Link": value]).next == "http://h/files/a/b?2")

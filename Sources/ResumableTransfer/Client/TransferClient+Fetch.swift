@@ -105,10 +105,11 @@ extension TransferResponse {
                 guard part.count == 2 else { continue }
                 let isWanted = part[1].split(separator: ";").contains { parameter in
                     let pair = parameter.split(separator: "=", maxSplits: 1)
-                    let word = { (text: Substring) in
-                        text.filter { !" \t\",".contains($0) }.lowercased()
+                    let words = { (text: Substring) in
+                        text.split { " \t\",".contains($0) }.map { $0.lowercased() }
                     }
-                    return pair.count == 2 && word(pair[0]) == "rel" && word(pair[1]) == relation
+                    // One `rel` can have several relation types (RFC 8288 section 3.3).
+                    return pair.count == 2 && words(pair[0]) == ["rel"] && words(pair[1]).contains(relation)
                 }
                 if isWanted, let target = base.resolving(String(part[0])) {
                     return (target.text, target.hasSameOrigin(as: base))
