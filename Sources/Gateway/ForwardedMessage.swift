@@ -25,7 +25,7 @@ enum ForwardedMessage {
     /// The fields of a request that the origin gets.
     /// - Parameter isUpload: whether the request used the upload protocol. The origin gets nothing of it.
     static func requestFields(_ fields: Fields, isUpload: Bool) -> Fields {
-        let options = connectionOptions(fields)
+        let options = fields.connectionOptions
         var result = Fields()
         for field in fields {
             let name = field.name
@@ -44,7 +44,7 @@ enum ForwardedMessage {
 
     /// The fields of a response that the client gets. The server adds the framing.
     static func responseFields(_ fields: Fields) -> Fields {
-        let options = connectionOptions(fields)
+        let options = fields.connectionOptions
         var result = Fields()
         for field in fields {
             let name = field.name
@@ -53,18 +53,6 @@ enum ForwardedMessage {
             result.append(name, field.value)
         }
         return result
-    }
-
-    /// The names in `Connection`. The fields with these names are not forwarded.
-    private static func connectionOptions(_ fields: Fields) -> [String] {
-        var options: [String] = []
-        for value in fields.values("Connection") {
-            // Characters could join a separator with a mark that follows it.
-            for option in value.utf8.split(whereSeparator: { ", \t".utf8.contains($0) }) {
-                options.append(String(Substring(option)))
-            }
-        }
-        return options
     }
 
     /// The number of servers of this kind that have forwarded a request, this one included, according to `Via` (RFC 9110
@@ -77,7 +65,7 @@ enum ForwardedMessage {
 
     /// Whether the client requests another protocol for this connection (RFC 9110 section 7.8).
     static func requestsUpgrade(_ fields: Fields) -> Bool {
-        guard connectionOptions(fields).contains(where: "Upgrade".equalsIgnoringASCIICase) else { return false }
+        guard fields.hasConnectionOption("Upgrade") else { return false }
         // A server may ignore an upgrade to HTTP/2, which RFC 9113 has removed.
         return fields.values("Upgrade").contains { $0.lowercased() != "h2c" }
     }

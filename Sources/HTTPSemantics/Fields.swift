@@ -101,6 +101,19 @@ public struct Fields: Sendable, Hashable {
         return combined
     }
 
+    /// The options in `Connection` (RFC 9110 section 7.6.1).
+    package var connectionOptions: [String] {
+        values("Connection").flatMap { value in
+            // Characters could join a separator with a mark that follows it.
+            value.utf8.split { ", \t".utf8.contains($0) }.map { String(Substring($0)) }
+        }
+    }
+
+    /// Whether `Connection` has an option. Case does not matter.
+    package func hasConnectionOption(_ name: String) -> Bool {
+        connectionOptions.contains { $0.equalsIgnoringASCIICase(name) }
+    }
+
     /// The number of lines.
     public var count: Int { lines.count }
 

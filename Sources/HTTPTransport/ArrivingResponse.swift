@@ -151,13 +151,7 @@ struct ArrivingResponse {
         return !(isResponseToHead || head.status.forbidsContent) || head.fields.lacksContent
     }
 
-    private var isEndedByClosing: Bool {
-        head?.fields.values("Connection").contains { value in
-            value.utf8.split(whereSeparator: { ", \t".utf8.contains($0) }).contains {
-                String(Substring($0)).equalsIgnoringASCIICase("close")
-            }
-        } ?? false
-    }
+    private var isEndedByClosing: Bool { head?.fields.hasConnectionOption("close") ?? false }
 
     // MARK: Content
 

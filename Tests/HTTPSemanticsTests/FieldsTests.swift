@@ -14,6 +14,14 @@ import Testing
         #expect(fields["Upload-Offse"] == nil)
     }
 
+    @Test func connectionOptionsOfAllLines() {
+        // U+0301 would be a part of the character before it.
+        let fields: Fields = ["Connection": "keep-alive,\tX-One ,,\u{301}x", "connection": "Close"]
+        #expect(fields.connectionOptions == ["keep-alive", "X-One", "\u{301}x", "Close"])
+        #expect(fields.hasConnectionOption("close") && !fields.hasConnectionOption("x"))
+        #expect(([:] as Fields).connectionOptions == [])
+    }
+
     @Test func onlyASCIILettersFold() {
         // The lower case of U+212A KELVIN SIGN is "k" in Unicode.
         let fields: Fields = ["\u{212A}": "kelvin", "[": "bracket"]

@@ -161,19 +161,12 @@ struct ReceivedRequest {
         // request, too, so that the server can reject the request and read content that still arrives.
         case .accepted, .refused: head += "Transfer-Encoding: chunked\r\n".utf8
         }
-        if hasConnectionOption("close") {
+        if self.head.fields.hasConnectionOption("close") {
             head += "Connection: close\r\n".utf8
-        } else if hasConnectionOption("keep-alive") {
+        } else if self.head.fields.hasConnectionOption("keep-alive") {
             head += "Connection: keep-alive\r\n".utf8
         }
         head += "\r\n".utf8
         return head
-    }
-
-    private func hasConnectionOption(_ name: String) -> Bool {
-        guard let options = head.fields["Connection"] else { return false }
-        return options.split { $0 == " " || $0 == "\t" || $0 == "," }.contains {
-            String($0).equalsIgnoringASCIICase(name)
-        }
     }
 }
