@@ -34,6 +34,9 @@ public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
         self = dialect
     }
 
+    /// The interop versions, for messages.
+    package static let interopVersions = "3 to 8"
+
     /// The newest interop version, which clients use unless another one is selected.
     public static let newest = Dialect.interop8
 

@@ -17,6 +17,10 @@ struct UploadExplanationTests {
                 "no 104: the request has no Upload-Complete (interop version 3: Upload-Incomplete); not resumable"
             ),
             (
+                Explanation(handling: .plain(.unannounced)), "unannounced",
+                "no 104: no response could report the URL of the upload; not resumable"
+            ),
+            (
                 Explanation(handling: .plain(.unannounced), permission: .withheld(.declined)), "declined",
                 "no 104: the request has Onward-Interim: off; not resumable: "
                     + "no response reports the URL of the upload before the end of the request"

@@ -70,6 +70,8 @@ struct UploadExplanation: Sendable, Hashable {
     private var resumability: String {
         switch handling {
         case .undecided, .append: ""
+        // The omission has the same reason.
+        case .plain(.unannounced) where omission == .plain(.unannounced): "; not resumable"
         case .plain(.unannounced), .creation(isPart: false):
             "; not resumable: no response reports the URL of the upload before the end of the request"
         case .plain: "; not resumable"
@@ -122,7 +124,7 @@ enum InterimOmission: Sendable, Hashable {
         case .withheld(.declined): "the request has Onward-Interim: off"
         case .withheld(.noVersion):
             "the request has no Upload-Draft-Interop-Version, and the draft forbids 104 without this field"
-        case .withheld(.unusableVersion): "Upload-Draft-Interop-Version is not a number from 3 to 8"
+        case .withheld(.unusableVersion): "Upload-Draft-Interop-Version is not a number from \(Dialect.interopVersions)"
         case .plain(.noCompleteness): "the request has no \(UploadFieldName.completeInEveryVersion)"
         case .plain(.invalidCompleteness):
             "\(UploadFieldName.completeInEveryVersion) is not ?0 or ?1 on one line, and is ignored"

@@ -30,10 +30,10 @@ extension ClientSettings {
             },
             Option(
                 "interop", "N", group: "Upload", values: .words(Dialect.allCases.map(\.name)),
-                "interop version of the draft, 3 to 8, or rfc for the future RFC,\nwhich has no version field [default: 8]"
+                "interop version of the draft, \(Dialect.interopVersions), or rfc for the future RFC,\nwhich has no version field [default: 8]"
             ) { settings, value throws(OptionError) in
                 guard let dialect = Dialect(named: value) else {
-                    throw OptionError("'\(value)' is not a version from 3 to 8, nor rfc")
+                    throw OptionError("'\(value)' is not a version from \(Dialect.interopVersions), nor rfc")
                 }
                 settings.dialect = dialect
             },
