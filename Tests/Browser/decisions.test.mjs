@@ -89,7 +89,7 @@ test("the content of a request has the size that both sides allow", () => {
 });
 
 test("the delays are those of the Swift client", () => {
-  const policy = readFileSync(new URL("../../Sources/ResumableUpload/Client/ClientUpload+Interruptions.swift", import.meta.url), "utf8");
+  const policy = readFileSync(new URL("../../Sources/ResumableUpload/Client/RetryPolicy.swift", import.meta.url), "utf8");
   const seconds = /delays: \[Duration\] = \[([\d, ]+)\]/.exec(policy)[1].split(", ").map(Number);
   const longest = [...seconds, seconds.at(-1), seconds.at(-1)].map((one) => one * 1000);
   assert.ok(longest.length > 5);

@@ -103,10 +103,11 @@ extension FileDownloadOperation {
         await driver.keepCheckpoint(isDue: !driver.isLastSaved(checkpoint))
     }
 
-    /// Reports the end of the exchange to the machine.
+    /// Counts the received content, and reports the response to the machine.
     private func report(_ result: TransportResult, files: PartialFiles, isOverrun: Bool, from uri: RequestURI) {
         guard let head = head(of: result, from: uri) else { return }
         let ending = noteResponse(head, of: result, from: uri)
+        // Content that is not a part of the representation (`nil`) is not counted.
         if ending != nil {
             received += result.received
             driver.progress.note(transferred: received)

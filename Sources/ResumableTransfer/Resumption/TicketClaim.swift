@@ -1,8 +1,8 @@
 import Foundation
 import SystemCalls
 
-/// The right to run a transfer whose resume data may also be kept elsewhere. It lasts as long as this object exists, or
-/// until the process ends.
+/// The right to run a transfer whose resume data may also be kept elsewhere. It lasts until this object is released or
+/// the process ends.
 final class TicketClaim: Sendable {
     private let ticket: ResumeTicket
     private let directory: FileDescriptor
@@ -29,14 +29,15 @@ final class TicketClaim: Sendable {
     /// Claims the transfer of data without a ticket, and creates the ticket file if it is missing.
     /// - Returns: `nil` if another transfer is running with the data.
     static func claim(
-        withoutTicket ticket: ResumeTicket, in directory: FileDescriptor
+        checkpointOf ticket: ResumeTicket, in directory: FileDescriptor
     ) throws(Errno) -> TicketClaim? {
         while true {
             let file = try directory.open(at: ticket.fileName, [.readWrite, .create, .noFollow, .nonBlocking])
             guard try file.lockForTransfer() else { return nil }
             // The transfer that held the lock may have ended, and removed the name.
             guard directory.isName(FilePath(ticket.fileName), of: file) else { continue }
-            // The run that made the checkpoint has used up the data with a ticket of this generation.
+            // The file is new. The run that made the checkpoint had used the resume data of this generation, so only
+            // later data is valid.
             if try file.status().size == 0 { try? write(ticket.generation + 1, to: file) }
             return TicketClaim(ticket, directory, file)
         }

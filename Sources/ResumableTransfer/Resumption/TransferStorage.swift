@@ -64,7 +64,7 @@ struct TransferStorage: Sendable {
             guard let directory = try? open() else { return nil }
             let claim: TicketClaim?
             do throws(Errno) {
-                claim = try TicketClaim.claim(withoutTicket: ticket, in: directory)
+                claim = try TicketClaim.claim(checkpointOf: ticket, in: directory)
             } catch {
                 return nil
             }

@@ -1,7 +1,7 @@
 import SystemCalls
 
-/// Keeps the checkpoints of one transfer in a store. The entry is locked as long as this object exists, or until the
-/// transfer has ended.
+/// Keeps the checkpoints of one transfer in a store. The entry is locked until the transfer has ended, ``release()`` is
+/// called or this object is released.
 final class EntryKeeper: CheckpointStore {
     private let store: TransferStore
     private let stem: FilePath

@@ -3,7 +3,8 @@ import Foundation
 
 /// An upload or a download.
 ///
-/// Nothing is sent before ``start()`` is called, the result is awaited or ``events()`` is called.
+/// Nothing is sent before one of these calls: ``start()``, ``events()``, one that waits for the result, or ``cancel()``,
+/// which deletes the upload that a resumed transfer continues.
 public protocol Transfer<Success>: AnyObject, Sendable {
     /// The result of the transfer.
     associatedtype Success: Sendable
@@ -50,8 +51,8 @@ public protocol Transfer<Success>: AnyObject, Sendable {
 
     /// The data to resume the transfer with; `nil` if it cannot be resumed.
     ///
-    /// While the transfer runs, this is its last checkpoint: the caller ensures that only one transfer at a time
-    /// resumes it. After it has failed, it is the data of its error.
+    /// While the transfer runs, this is its last checkpoint. Then the caller must ensure that only one transfer at a time
+    /// resumes it. After the transfer has failed, this is the data of its error.
     var resumeData: ResumeData? { get }
 
     /// Starts the transfer, and returns a new stream of its events. The stream begins with the last event of each kind
@@ -192,7 +193,7 @@ extension DrivenTransfer {
         let isRunning = control.requestStop(.cancel(deleting: deleting))
         start()
         guard case .failure(let error) = await control.awaitEnd(), deleting, let data = error.resumeData else { return }
-        // This request may have stopped the work, which has then tried to delete the upload. Otherwise the transfer had
+        // If this call has stopped the work, the work has tried to delete the upload already. Otherwise the transfer had
         // ended before, or a pause or a failure was ending it.
         if isRunning, error.code == .cancelled { return }
         do throws(TransferError) {

@@ -85,8 +85,8 @@ final class TransferControl<Success: Sendable>: Sendable {
         return isRunning
     }
 
-    /// Replaces the error of a transfer that has ended with resume data, because its data was discarded, or could not
-    /// be discarded.
+    /// Replaces the error of a failed transfer after an attempt to discard its resume data. Has no effect if the error
+    /// has none.
     func replaceFailure(with error: TransferError) {
         state.withLock { state in
             guard case .failure(let previous)? = state.end, previous.resumeData != nil else { return }
@@ -150,8 +150,8 @@ final class TransferControl<Success: Sendable>: Sendable {
     }
 
     /// Waits for the result of a caller's closure. A stop request cancels the task in which the closure runs.
-    /// - Parameter limit: the time after which the task is canceled, for work that follows a stop request; a stop
-    ///   request does not cancel it then.
+    /// - Parameter limit: for work after a stop request: the time after which the task is canceled, instead of by a stop
+    ///   request. `nil`: a stop request cancels it.
     func result<Value: Sendable>(
         within limit: Duration? = nil, of closure: @escaping @Sendable () async throws -> Value
     ) async -> Result<Value, any Error> {

@@ -3,7 +3,7 @@ import SystemCalls
 
 /// The bytes of a sequence between its iteration and their acknowledgment, in a file without a name.
 ///
-/// One task appends bytes. The engine's thread reads them, and does not wait for more than a copy.
+/// One task appends bytes. The engine's thread reads them, and waits at most for a write of `portion` bytes to the file.
 final class SequenceBuffer: Sendable {
     /// How far the sequence is read ahead, in bytes.
     static let window: Int64 = 4 << 20
@@ -29,15 +29,15 @@ final class SequenceBuffer: Sendable {
         var released: Int64 = 0
         /// The offset below which the space of the file was freed.
         var freed: Int64 = 0
-        /// The highest offset that was read.
-        var wanted: Int64 = 0
+        /// The highest offset at which the reader has requested bytes.
+        var requested: Int64 = 0
         var ending: Ending?
         /// The reader that waits for a byte.
         var reader: (offset: Int64, wake: @Sendable () -> Void)?
         var isReaderDelayed = false
         var writer: CheckedContinuation<Void, Never>?
 
-        var hasRoom: Bool { ending != nil || end - max(wanted, released) < SequenceBuffer.window }
+        var hasRoom: Bool { ending != nil || end - max(requested, released) < SequenceBuffer.window }
 
         /// Removes and returns the closure of the reader if its byte exists or the sequence has ended.
         mutating func removeReadyReader() -> (@Sendable () -> Void)? {
@@ -189,7 +189,7 @@ final class SequenceBuffer: Sendable {
         _ state: inout State, _ count: Int, at offset: Int64, _ wake: @escaping @Sendable () -> Void
     ) throws(SourceError) -> (FileDescriptor?, Int)? {
         guard offset >= state.released else { throw .unavailable(at: offset) }
-        state.wanted = max(state.wanted, offset)
+        state.requested = max(state.requested, offset)
         guard offset < state.end else {
             switch state.ending {
             case .complete?:
@@ -213,7 +213,7 @@ final class SequenceBuffer: Sendable {
 
     func isReadable(at offset: Int64, orCall wake: @escaping @Sendable () -> Void) -> Bool {
         let (isReadable, writer) = state.withLock { state in
-            state.wanted = max(state.wanted, offset)
+            state.requested = max(state.requested, offset)
             let isReadable = state.ending != nil || offset < state.end
             if !isReadable { state.reader = (offset, wake) }
             return (isReadable, state.removeReadyWriter())

@@ -10,7 +10,7 @@ package struct ShortUpload: Sendable {
     package enum Outcome: Sendable {
         case completed(UploadResult)
         /// A transfer that has not started, and handles the end of the request as that of its own first one.
-        /// - `isStopped`: whether ``cancel()`` has ended the request. The transfer then only ends as paused.
+        /// - `isStopped`: whether ``cancel()`` has ended the request. The transfer then ends as paused, and sends nothing.
         case unfinished(Upload, isStopped: Bool)
     }
 
@@ -33,8 +33,8 @@ package struct ShortUpload: Sendable {
     package func cancel() { exchange.cancel() }
 
     /// Waits for the end of the request.
-    /// - Parameter store: saves the checkpoint when the server has announced the upload resource, before the content is
-    ///   sent.
+    /// - Parameter store: saves the checkpoint when the server has announced the upload resource. The content is sent after
+    ///   that, or after ``TransferClient/Configuration/interimResponseTimeout``.
     package func outcome(store: any CheckpointStore) async -> Outcome {
         var ended = started
         var saved: UploadCheckpoint?
@@ -102,7 +102,7 @@ extension TransferClient {
 struct UploadExchange: Sendable {
     let request: ClientRequest
     let uri: RequestURI
-    /// It has received the interim responses, but not the result.
+    /// The state of the upload. It includes the interim responses, but not the result.
     private(set) var machine: ClientUpload
     let source: SourceRecord
     var result = TransportResult(.canceled)

@@ -5,9 +5,9 @@ import SystemCalls
 
 extension TransferClient {
     /// Prepares an upload of all bytes of `source`. As with every function that prepares a transfer, nothing is sent
-    /// before the transfer is started, its result is awaited, or its events are read.
+    /// before the transfer is started, canceled or awaited, or its events are requested.
     /// - Parameters:
-    ///   - request: the target; POST unless another method than GET is chosen.
+    ///   - request: the request to the target. GET, the default method of a ``TransferRequest``, is sent as POST.
     ///   - source: the representation.
     public func upload(_ request: TransferRequest, from source: any UploadSource) -> Upload {
         upload(request, from: source, store: nil)
@@ -15,7 +15,7 @@ extension TransferClient {
 
     /// Prepares an upload of bytes in memory.
     /// - Parameters:
-    ///   - request: the target; POST unless another method than GET is chosen.
+    ///   - request: the request to the target. GET, the default method of a ``TransferRequest``, is sent as POST.
     ///   - data: the representation.
     public func upload(_ request: TransferRequest, from data: Data) -> Upload {
         upload(request, from: DataSource(data))
@@ -24,7 +24,7 @@ extension TransferClient {
     /// Prepares an upload of the bytes of a sequence, whose number need not be known. As every upload, it is resumed
     /// after an interruption. To resume it after a pause as well, create a ``SequenceSource`` for the bytes.
     /// - Parameters:
-    ///   - request: the target; POST unless another method than GET is chosen.
+    ///   - request: the request to the target. GET, the default method of a ``TransferRequest``, is sent as POST.
     ///   - bytes: iterated once. An error that it throws ends the upload with `sourceUnavailable`, and is its
     ///     ``TransferError/underlying`` error.
     public func upload<Bytes: AsyncSequence & Sendable>(
@@ -36,7 +36,7 @@ extension TransferClient {
     /// Prepares an upload of the bytes of a sequence of chunks, whose number need not be known. As every upload, it is
     /// resumed after an interruption. To resume it after a pause as well, create a ``SequenceSource`` for the chunks.
     /// - Parameters:
-    ///   - request: the target; POST unless another method than GET is chosen.
+    ///   - request: the request to the target. GET, the default method of a ``TransferRequest``, is sent as POST.
     ///   - chunks: chunks of any size, iterated once. An error that it throws ends the upload with `sourceUnavailable`,
     ///     and is its ``TransferError/underlying`` error.
     public func upload<Chunks: AsyncSequence & Sendable>(

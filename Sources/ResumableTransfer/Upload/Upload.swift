@@ -56,8 +56,8 @@ public struct UploadResult: Sendable, Hashable {
     public var fields: Fields
     /// The content of the final response: at most its first 1 MiB.
     public var content: [UInt8]
-    /// The absolute URI in `Location` of the final response; without that field, the one in `Content-Location`; `nil`
-    /// if it has neither field.
+    /// The absolute URI in `Location` of the final response, or else in `Content-Location`. A field is skipped if it has
+    /// several lines, is no URI reference, or names the upload resource. `nil` if neither remains.
     public var location: String?
     /// Whether the server has all bytes, but its final response was lost.
     public var isResponseLost: Bool
@@ -65,7 +65,7 @@ public struct UploadResult: Sendable, Hashable {
     public var uploadURI: String?
     /// The number of bytes of content that all requests of this run have passed to the kernel.
     public var sent: Int64
-    /// The number of bytes that the server has received.
+    /// The number of bytes that the server has acknowledged; all bytes if the upload is complete.
     public var acknowledged: Int64
     /// The number of requests in this run, of any method.
     public var requests: Int

@@ -68,7 +68,8 @@ struct TransferSettings: Sendable {
         }
     }
 
-    /// The default configuration of transfers: retries wait for seconds, not minutes, as with Foundation.
+    /// The default configuration of transfers: retries wait for seconds, not minutes, because Foundation
+    /// reports failures soon.
     static var defaultTransfers: TransferClient.Configuration {
         var configuration = TransferClient.Configuration()
         // As in Apple's session, no other request precedes that of the application.

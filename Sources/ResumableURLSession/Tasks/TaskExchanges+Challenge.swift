@@ -7,6 +7,7 @@ import SystemCalls
 
 extension TaskExchanges {
     /// Requests credentials from the delegate after a 401 or 407 with a challenge for Basic authentication.
+    /// - Returns: whether the request is made again with credentials.
     func challenged(by response: TransferResponse, to request: TransferRequest) async throws -> Bool {
         let core = task.core
         guard let url = URL(string: request.uri),
@@ -150,10 +151,10 @@ extension URLProtectionSpace {
         let isProxy = response.status == 407
         let values = response.fields.values(isProxy ? "Proxy-Authenticate" : "WWW-Authenticate")
         let challenges = AuthenticationChallenge.challenges(parsing: values)
-        // Some servers omit the realm, although it is required (RFC 7617 section 2).
         guard let basic = challenges.first(where: { $0.scheme == "basic" }), let host = url.host,
             let port = RequestURI(url)?.port, let scheme = url.scheme
         else { return nil }
+        // Some servers omit the realm, although it is required (RFC 7617 section 2).
         let realm = basic.parameters["realm"] ?? ""
         if isProxy {
             guard let proxy, let host = proxy.host, let port = RequestURI(proxy)?.port else { return nil }

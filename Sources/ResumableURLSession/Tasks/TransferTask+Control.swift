@@ -114,7 +114,7 @@ extension TransferTask {
             }
             handle(event)
         }
-        runEnded(await run.end())
+        runEnded(await run.outcome())
     }
 
     /// Opens the transfer of a run. This reads files and may take long, so it does not use a thread that Swift's tasks
@@ -227,8 +227,8 @@ extension TransferTask {
     }
 
     /// Called before the end is reported.
-    func completed() { core.withLock { $0.machine.didNotify() } }
+    func willReportEnd() { core.withLock { $0.machine.didNotify() } }
 
     /// Called after the end was reported. Nothing is reported after it.
-    func finished() { (core.session as? ResumableURLSession)?.registry.remove(core.identifier) }
+    func didReportEnd() { (core.session as? ResumableURLSession)?.registry.remove(core.identifier) }
 }

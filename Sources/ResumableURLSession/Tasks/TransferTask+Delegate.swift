@@ -46,10 +46,10 @@ extension TransferTask {
 
     /// Reports the end to the delegate, on the delegate queue.
     func notifyCompletion(_ error: URLError?) {
-        completed()
+        willReportEnd()
         notifyMetrics()
         effectiveDelegate?.urlSession(core.session, task: self, didCompleteWithError: error)
-        finished()
+        didReportEnd()
     }
 
     /// Reports the end to the recipient.
@@ -62,17 +62,17 @@ extension TransferTask {
         case .delegate: core.deliver { self.notifyCompletion(error) }
         case .handler(let handler):
             core.deliver {
-                self.completed()
+                self.willReportEnd()
                 self.notifyMetrics()
                 handler(content, response, error)
                 cleanUp()
-                self.finished()
+                self.didReportEnd()
             }
         case .inline(let handler):
             let end: @Sendable () -> Void = {
-                self.completed()
+                self.willReportEnd()
                 self.notifyMetrics()
-                self.finished()
+                self.didReportEnd()
                 handler(content, response, error)
             }
             if metricsDelegate == nil { end() } else { core.deliver(end) }

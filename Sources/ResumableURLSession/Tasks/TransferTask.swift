@@ -11,7 +11,7 @@ protocol TransferTask: URLSessionTask {
     func open(_ data: ResumeData?) throws(TransferError) -> TaskRun
     /// Reports an event to the delegate.
     func handle(_ event: TransferEvent)
-    /// Calls ``completed()``, reports the end to the delegate or the completion handler, and calls ``finished()``.
+    /// Calls ``willReportEnd()``, reports the end to the delegate or the completion handler, and calls ``didReportEnd()``.
     func conclude(_ ending: Result<TaskCompletion, URLError>, response: HTTPURLResponse?)
     /// The result of the task after its transfer has failed with `error`.
     func ending(of error: TransferError) -> (Result<TaskCompletion, URLError>, HTTPURLResponse?)
@@ -20,7 +20,8 @@ protocol TransferTask: URLSessionTask {
 /// One run of a task.
 struct TaskRun: Sendable {
     let transfer: any Transfer
-    let end: @Sendable () async -> Result<TaskCompletion, TransferError>
+    /// Starts the transfer, and waits for its result.
+    let outcome: @Sendable () async -> Result<TaskCompletion, TransferError>
 }
 
 /// The result of a successful transfer.

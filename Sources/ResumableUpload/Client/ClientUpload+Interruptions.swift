@@ -29,7 +29,8 @@ extension ClientUpload {
         case .discover: return endDiscovery(isSupported: false)
         case .create, .append, .retrieve, .download: break
         }
-        // The target may have refused the complete content, so the response is requested again.
+        // The target may have rejected the content in the response that was lost. So a success that was received before is
+        // not used, and the response is requested again.
         completed = nil
         guard reason != .unusableConnection else { return stop(.exhausted(lastReason: reason)) }
         if resumption != nil { return tryAgain(.retrieve, because: reason) }
@@ -209,43 +210,6 @@ extension RequestContent {
     private static let unknownSize: Int64 = 16 << 20
 }
 
-/// Decides whether a transfer continues with other credentials after a 401 or 407.
-package struct CredentialRenewal: Sendable {
-    /// The source of other credentials.
-    package enum Source: Sendable, Hashable {
-        /// The closure of the client that refreshes credentials. It is called next.
-        case refresh
-        /// The handler of the transfer. It has chosen the credentials already, and limits the number of attempts itself.
-        case handler
-    }
-
-    /// The source of credentials other than those of the current request; `nil` if there is none. It is set before the
-    /// response to the request is handled.
-    package var source: Source?
-    /// Whether the credentials were refreshed since the last progress or retry. If the server does not accept them
-    /// either, another refresh would not help.
-    private var isFresh = false
-
-    package init() {}
-
-    /// Whether the request is made again with other credentials after a response with this status.
-    package func isPossible(after status: Status) -> Bool {
-        switch source {
-        case .refresh: status == .unauthorized && !isFresh
-        case .handler: [401, 407].contains(status)
-        case nil: false
-        }
-    }
-
-    /// Notes that there are other credentials.
-    /// - Parameter isFresh: whether they were requested after the server had rejected those of the last request. False
-    ///   if newer credentials already existed: they may be old, too, so another refresh is allowed.
-    package mutating func noteRenewal(isFresh: Bool) { self.isFresh = isFresh }
-
-    /// Notes progress or a retry, after which another refresh is allowed.
-    package mutating func noteAttempt() { isFresh = false }
-}
-
 extension ClientUpload {
     /// Whether the upload continues with other credentials: the request is then made again.
     func shouldRefreshCredentials(after head: ClientResponseHead) -> Bool {
@@ -276,58 +240,4 @@ extension ClientUpload {
         credentials.noteRenewal(isFresh: isFresh)
         phase = following
     }
-}
-
-/// The number of retries of an interrupted transfer, and the delays before them.
-public struct RetryPolicy: Sendable, Hashable {
-    /// The maximum delays before the first, second and further retries; the last one is used for all later
-    /// retries. The actual delay is a random part of the maximum, so that the clients of a restarted server do not
-    /// reconnect at the same time.
-    public var delays: [Duration] = [0, 1, 2, 4, 8, 15, 30].map { .seconds($0) }
-    /// The maximum number of retries without progress; progress resets the count.
-    public var maxRetriesWithoutProgress: Int = 8
-    /// The maximum delay that is accepted from `Retry-After`.
-    public var maxRetryAfter: Duration = .seconds(600)
-
-    /// Creates the default policy.
-    public init() {}
-
-    /// The delay before retry number `attempt`, starting with 1.
-    /// - Parameters:
-    ///   - random: in 0..<1.
-    ///   - isRefused: whether the server responded with an error. The delay is then at least half of the maximum.
-    package func delay(before attempt: Int, random: Double, isRefused: Bool = false) -> Duration {
-        guard let last = delays.last, attempt > 0 else { return .zero }
-        let longest = max(attempt <= delays.count ? delays[attempt - 1] : last, .zero)
-        guard isRefused else { return longest * random }
-        let positive = longest > .zero ? longest : delays.first { $0 > .zero } ?? .zero
-        return positive * (0.5 + random / 2)
-    }
-
-    /// The delay that `Retry-After` (RFC 9110 section 10.2.3) requests, as seconds or a date; `nil` if it is absent or
-    /// malformed.
-    /// - Parameter now: seconds since 1970.
-    package func retryAfter(_ fields: Fields, now: Int64) -> Duration? {
-        let values = fields.values("Retry-After")
-        guard values.count == 1, let value = values.first, !value.isEmpty else { return nil }
-        let seconds: Int64
-        if value.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) {
-            seconds = Int64(value) ?? .max
-        } else {
-            guard let date = HTTPDate(parsing: value, relativeTo: HTTPDate(secondsSinceEpoch: now)) else { return nil }
-            seconds = date.secondsSinceEpoch - now
-        }
-        return min(max(.zero, .seconds(seconds)), maxRetryAfter)
-    }
-}
-
-extension Status {
-    /// Whether a retry can have another result: 408, 423, 425, 429 and 5xx, except 501 and 505, which mean that the
-    /// server lacks a feature.
-    package var isTransient: Bool {
-        isServerError ? rawValue != 501 && rawValue != 505 : [408, 423, 425, 429].contains(rawValue)
-    }
-
-    /// Whether other credentials can have another result: 401, 403 and 407.
-    package var isUnauthorized: Bool { [401, 403, 407].contains(rawValue) }
 }
