@@ -103,7 +103,8 @@ struct EventsCommand {
         }
     }
 
-    /// Changes the named events, or all events if there are no names.
+    /// Changes the named events, or with `--all` those that are set aside.
+    /// - Parameter onlySetAside: whether named events in other states are counted, but not changed.
     private func change(
         _ names: [String], _ participle: String, onlySetAside: Bool,
         _ body: (any EventRecords, [Int64]) throws(StoreError) -> Void

@@ -232,17 +232,17 @@ struct LocalTreeTests {
     }
 
     @Test("A directory is new if the directory that contains it is new, unless the property is set")
-    func isNew() throws {
+    func isFolderMissing() throws {
         let place = try TemporaryDirectory()
         try FileManager.default.createDirectory(atPath: place.path + "/a/b", withIntermediateDirectories: true)
         _ = try place.file("a/b/file", [1])
         var tree = try LocalTree(FileDescriptor.open(place.path, [.readOnly, .directory]))
         var found: Bool?
         while let item = tree.next() {
-            if case .directory("a") = item { tree.isNew = true }
-            if case .file(let file) = item { found = file.isNew }
+            if case .directory("a") = item { tree.isFolderMissing = true }
+            if case .file(let file) = item { found = file.isFolderMissing }
         }
-        #expect(found == true && !tree.isNew)
+        #expect(found == true && !tree.isFolderMissing)
         let total = LocalTree.total(of: try FileDescriptor.open(place.path, [.readOnly, .directory])) { true }
         #expect(total == GroupProgress.Total(count: 1, bytes: 1))
     }
@@ -266,7 +266,7 @@ struct SentTableTests {
         var status = try directory.status()
         status.size = size
         return LocalTree.File(
-            path: FilePath(path), name: FilePath(path), directory: directory, status: status, isNew: false)
+            path: FilePath(path), name: FilePath(path), directory: directory, status: status, isFolderMissing: false)
     }
 
     @Test("Files are found again by another process, as long as they are unchanged and the server has the same version")
@@ -293,7 +293,8 @@ struct SentTableTests {
         let some = try file("x")
         func numbered(_ number: Int) -> LocalTree.File {
             LocalTree.File(
-                path: FilePath("sub/\(number)"), name: "x", directory: some.directory, status: some.status, isNew: false
+                path: FilePath("sub/\(number)"), name: "x", directory: some.directory, status: some.status,
+                isFolderMissing: false
             )
         }
         let first = table()

@@ -12,12 +12,12 @@ struct SeveralUploads: TransferSequence {
     private let report: TransferReport
     private let signals: SignalWatch
     private let clients: CommandClients
-    private let finished: FinishedFiles
+    private let finished: SentFilesLists
     let progress: GroupProgress
 
     init(
         _ jobs: [TransferJob], _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch,
-        _ clients: CommandClients, _ finished: FinishedFiles
+        _ clients: CommandClients, _ finished: SentFilesLists
     ) {
         self.jobs = jobs.map { ($0, (try? $0.identity.path.status().size) ?? 0) }
         self.settings = settings

@@ -46,7 +46,7 @@ struct TransferJob: Sendable {
     /// - Parameter finished: the lists of files that were sent. If the command sends several files, the first state of
     ///   the upload is saved in its list instead of a file of its own.
     func run(
-        _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles
+        _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: SentFilesLists
     ) async -> ExitStatus {
         await run(report, signals, clients, finished, reusing: nil).status
     }
@@ -55,7 +55,7 @@ struct TransferJob: Sendable {
     /// - Parameter spare: the lock of a transfer that has ended.
     /// - Returns: the status, and the lock of this transfer.
     func run(
-        _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles,
+        _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients, _ finished: SentFilesLists,
         reusing spare: StateLock?
     ) async -> (status: ExitStatus, lock: StateLock?) {
         // An error before the second call of `begin` is reported with these values.
@@ -72,7 +72,7 @@ struct TransferJob: Sendable {
     /// Runs the transfer while its state is locked.
     private func run(
         _ state: CommandState, _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients,
-        _ finished: FinishedFiles
+        _ finished: SentFilesLists
     ) async -> ExitStatus {
         do throws(CommandFailure) {
             let source = try openSource()
@@ -99,7 +99,7 @@ struct TransferJob: Sendable {
     /// - Parameter data: the resume data of an earlier run; `nil` for a new upload.
     private func upload(
         _ source: FileSource, _ client: TransferClient, _ run: TransferRun, _ data: ResumeData?,
-        _ finished: FinishedFiles
+        _ finished: SentFilesLists
     ) async -> ExitStatus {
         do throws(TransferError) {
             let upload: Upload
@@ -156,7 +156,7 @@ struct TransferJob: Sendable {
     }
 
     private func finish(
-        _ result: UploadResult, _ run: TransferRun, _ source: FileSource, _ finished: FinishedFiles
+        _ result: UploadResult, _ run: TransferRun, _ source: FileSource, _ finished: SentFilesLists
     ) async -> ExitStatus {
         let status = result.status?.rawValue ?? 0
         let isDone = result.isResponseLost || result.status?.isSuccessful == true
@@ -172,7 +172,7 @@ struct TransferJob: Sendable {
         let entry = SentFilesList.Entry(identity.path, source.status, status: status, location: location)
         var isNoted = true
         do throws(Errno) {
-            try await finished.add(entry, of: identity)
+            try await finished.addSent(entry, of: identity)
         } catch {
             isNoted = false
             run.report.warn(

@@ -30,7 +30,7 @@ enum CancelCommand {
         _ name: FilePath, _ settings: ClientSettings, _ report: TransferReport
     ) async -> ExitStatus {
         var isKept = false
-        FinishedFiles.restoreStates()
+        SentFilesLists.restoreStates()
         do throws(CommandFailure) {
             let state = try StateReference.find(name).claim()
             defer { withExtendedLifetime(state) {} }
@@ -51,7 +51,7 @@ enum CancelCommand {
                         + " \(saved.options.credentials). To delete only the local state, remove \(state.path).")
             }
             await state.remove()
-            FinishedFiles().cancel(saved.identity)
+            SentFilesLists().cancel(saved.identity)
             let what =
                 saved.identity.kind == .get
                 ? "the partial file is deleted"

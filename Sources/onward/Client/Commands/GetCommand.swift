@@ -55,7 +55,7 @@ enum GetCommand {
             }
             guard !path.isDirectory else { return unusable("is a directory") }
             let status = await TransferJob(plan.url, to: path, settings).run(
-                report, signals, clients, FinishedFiles())
+                report, signals, clients, SentFilesLists())
             await clients.shutDown()
             return status
         }

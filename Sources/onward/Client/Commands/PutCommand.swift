@@ -91,8 +91,8 @@ enum PutCommand {
         _ plan: Plan, _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch,
         _ clients: CommandClients
     ) async -> ExitStatus {
-        FinishedFiles.restoreStates()
-        let finished = FinishedFiles()
+        SentFilesLists.restoreStates()
+        let finished = SentFilesLists()
         if settings.isRecursive {
             return await put(folder: plan.paths[0], to: plan.url, settings, report, signals, clients, finished)
         }
@@ -104,18 +104,18 @@ enum PutCommand {
         }
         let jobs = plan.paths.map { TransferJob($0, to: plan.url, settings) }
         let identities = jobs.map(\.identity)
-        finished.begin(identities, restarts: settings.restarts)
+        finished.openList(of: identities, shouldRestart: settings.restarts)
         var uploads = SeveralUploads(jobs, settings, report, signals, clients, finished)
         let transfers = SimultaneousTransfers(settings, report, signals, uploads.progress)
         let result = await transfers.run(&uploads)
-        finished.end(isDone: result == .done)
+        finished.closeList(isDone: result == .done)
         finished.removeCompleteLists(identities)
         return result
     }
 
     private static func put(
         folder path: FilePath, to url: TransferURL, _ settings: ClientSettings, _ report: TransferReport,
-        _ signals: SignalWatch, _ clients: CommandClients, _ finished: FinishedFiles
+        _ signals: SignalWatch, _ clients: CommandClients, _ finished: SentFilesLists
     ) async -> ExitStatus {
         do throws(CommandFailure) {
             let root: FilePath

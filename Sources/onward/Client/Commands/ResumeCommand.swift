@@ -18,7 +18,7 @@ enum ResumeCommand {
 
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
         command.run(arguments, check: check) { name, settings, report, signals in
-            FinishedFiles.restoreStates()
+            SentFilesLists.restoreStates()
             let clients = CommandClients()
             let status =
                 if let name {
@@ -88,7 +88,7 @@ enum ResumeCommand {
         }
         report.note("Resuming \(CommandState.subject(of: saved.identity))")
         let job = TransferJob(saved, chosenState: reference.chosen, settings)
-        let finished = FinishedFiles()
+        let finished = SentFilesLists()
         signals.endImmediately()
         let status = await job.run(report, signals, clients, finished)
         if status == .done, job.identity.kind == .put { finished.removeCompleteLists([job.identity]) }

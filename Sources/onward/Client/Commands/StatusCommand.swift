@@ -22,7 +22,7 @@ enum StatusCommand {
     }
 
     private static func list(_ settings: ClientSettings, _ report: TransferReport) -> ExitStatus {
-        FinishedFiles.restoreStates()
+        SentFilesLists.restoreStates()
         var result = ExitStatus.done
         var lines: [String] = []
         for reference in StateReference.all() {

@@ -73,7 +73,7 @@ private struct FolderDownload: Sendable {
             let written = try? file.directory.open(at: file.name, [.readOnly, .noFollow, .nonBlocking])
             try? written?.setModified(FileStatus.Time(seconds: time, nanoseconds: 0))
         }
-        return await job.run(report, folder.signals, folder.clients, FinishedFiles(), reusing: spareLock)
+        return await job.run(report, folder.signals, folder.clients, SentFilesLists(), reusing: spareLock)
     }
 
     /// The size of the file on this machine, if it has the same bytes as the one on the server; otherwise `nil`.

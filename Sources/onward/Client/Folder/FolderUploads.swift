@@ -9,11 +9,11 @@ import SystemCalls
 struct FolderUploads: TransferSequence {
     private let folder: FolderTransfer
     private let sent: SentTable
-    private let finished: FinishedFiles
+    private let finished: SentFilesLists
     private var tree: LocalTree
 
     init(
-        _ folder: FolderTransfer, _ directory: FileDescriptor, _ sent: SentTable, _ finished: FinishedFiles
+        _ folder: FolderTransfer, _ directory: FileDescriptor, _ sent: SentTable, _ finished: SentFilesLists
     ) throws(Errno) {
         self.folder = folder
         self.sent = sent
@@ -25,7 +25,9 @@ struct FolderUploads: TransferSequence {
         while !folder.signals.isStopRequested, let item = tree.next() {
             switch item {
             case .directory(let path):
-                if !tree.isNew, !folder.settings.restarts { tree.isNew = await folder.isMissing(path) }
+                if !tree.isFolderMissing, !folder.settings.restarts {
+                    tree.isFolderMissing = await folder.isMissing(path)
+                }
             case .file(let file):
                 return .transfer(
                     GroupedTransfer(size: file.status.size, canStartBesideOthers: { true }) {
@@ -45,12 +47,12 @@ private struct FolderUpload: Sendable {
     private let folder: FolderTransfer
     private let file: LocalTree.File
     private let sent: SentTable
-    private let finished: FinishedFiles
+    private let finished: SentFilesLists
     private let report: TransferReport
     private let identity: TransferIdentity
 
     init(
-        _ folder: FolderTransfer, _ file: LocalTree.File, _ sent: SentTable, _ finished: FinishedFiles,
+        _ folder: FolderTransfer, _ file: LocalTree.File, _ sent: SentTable, _ finished: SentFilesLists,
         _ report: TransferReport
     ) {
         self.folder = folder
@@ -64,8 +66,8 @@ private struct FolderUpload: Sendable {
     func run(_ spareLock: StateLock?) async -> (status: ExitStatus, lock: StateLock?) {
         let size = file.status.size
         if !folder.settings.restarts {
-            let record = file.isNew ? nil : sent.record(of: file)
-            if !file.isNew, await isUnchanged(record) {
+            let record = file.isFolderMissing ? nil : sent.record(of: file)
+            if !file.isFolderMissing, await isUnchanged(record) {
                 // An earlier process was killed before it had removed the state.
                 if folder.hasState(identity) {
                     await (try? CommandState.claim(identity, chosen: nil))?.remove()
@@ -84,7 +86,9 @@ private struct FolderUpload: Sendable {
             return (status, spareLock)
         }
         guard let url = try? TransferURL(folder.url.entry(file.path).request) else {
-            return (report.ended(CommandFailure(.internalFailure, "internal-failure", "The URL is invalid.")), nil)
+            return (
+                report.ended(CommandFailure(.internalFailure, "internal-failure", "The URL is invalid.")), spareLock
+            )
         }
         var job = TransferJob(identity.path, to: url, folder.settings)
         job.source = source
@@ -106,8 +110,8 @@ private struct FolderUpload: Sendable {
     }
 
     /// Sends a small file in one request.
-    /// - Returns: `nil` if the request has to be sent again in the manner of a large file, which repeats it after
-    ///   temporary failures and follows redirections.
+    /// - Returns: `nil` if ``TransferJob`` has to send the file: it repeats requests after temporary failures, and follows
+    ///   redirections.
     private func sendAtOnce(_ source: FileSource) async -> ExitStatus? {
         let size = Int(file.status.size)
         var content: [UInt8] = []

@@ -12,12 +12,12 @@ struct LocalTree {
         let directory: FileDescriptor
         /// The attributes that the file had when it was found.
         let status: FileStatus
-        /// Whether the server has no folder for this directory.
-        let isNew: Bool
+        /// Whether the server has no folder for the directory that contains the file.
+        let isFolderMissing: Bool
     }
 
     enum Item {
-        /// A directory whose entries follow. ``LocalTree/isNew`` can be set now.
+        /// A directory whose entries follow. ``LocalTree/isFolderMissing`` can be set now.
         case directory(FilePath)
         case file(File)
         /// An entry that cannot be sent, with the reason.
@@ -29,10 +29,11 @@ struct LocalTree {
         let path: FilePath
         let directory: FileDescriptor
         let stream: DirectoryStream
-        var isNew: Bool
+        var isFolderMissing: Bool
     }
 
-    /// The maximum number of folders between the first one and a file, on both sides. Each needs two descriptors.
+    /// The maximum depth of nested folders, in uploads and in downloads (``RemoteTree``). Each level of an upload needs two
+    /// descriptors.
     static let maxDepth = 128
 
     private var levels: [Level] = []
@@ -40,13 +41,13 @@ struct LocalTree {
 
     /// Starts at an open directory.
     init(_ directory: FileDescriptor) throws(Errno) {
-        levels = [Level(path: "", directory: directory, stream: try DirectoryStream(directory), isNew: false)]
+        levels = [Level(path: "", directory: directory, stream: try DirectoryStream(directory), isFolderMissing: false)]
     }
 
-    /// Whether the server has no folder for the current directory. The directories in it have the same value first.
-    var isNew: Bool {
-        get { levels.last?.isNew ?? false }
-        set { if !levels.isEmpty { levels[levels.count - 1].isNew = newValue } }
+    /// Whether the server has no folder for the current directory. A subdirectory begins with the value of its parent.
+    var isFolderMissing: Bool {
+        get { levels.last?.isFolderMissing ?? false }
+        set { if !levels.isEmpty { levels[levels.count - 1].isFolderMissing = newValue } }
     }
 
     /// Returns the next item; `nil` at the end. An entry that is removed during the iteration is left out.
@@ -82,7 +83,9 @@ struct LocalTree {
         switch status.kind {
         case .regular:
             return .file(
-                File(path: path, name: name, directory: level.directory, status: status, isNew: level.isNew))
+                File(
+                    path: path, name: name, directory: level.directory, status: status,
+                    isFolderMissing: level.isFolderMissing))
         case .directory: return enter(name, path, in: level)
         case .symbolicLink: return .omitted(path, "a symbolic link is not followed")
         case .pipe, .socket, .device: return .omitted(path, "only regular files can be sent")
@@ -96,7 +99,9 @@ struct LocalTree {
         do throws(Errno) {
             let directory = try level.directory.openDirectory(named: name)
             levels.append(
-                Level(path: path, directory: directory, stream: try DirectoryStream(directory), isNew: level.isNew))
+                Level(
+                    path: path, directory: directory, stream: try DirectoryStream(directory),
+                    isFolderMissing: level.isFolderMissing))
             return .directory(path)
         } catch {
             switch error {
@@ -108,14 +113,14 @@ struct LocalTree {
         }
     }
 
-    /// The number and the sizes of all files below a directory.
-    /// - Parameter isWanted: called for each file; `false` ends the count.
-    /// - Returns: `nil` if the count was ended.
-    static func total(of directory: FileDescriptor, while isWanted: () -> Bool) -> GroupProgress.Total? {
+    /// The number and the sizes of the files below a directory, as far as it can be read.
+    /// - Parameter shouldContinue: called before each item is counted; `false` ends the count.
+    /// - Returns: `nil` if the count was ended, or if the directory cannot be opened.
+    static func total(of directory: FileDescriptor, while shouldContinue: () -> Bool) -> GroupProgress.Total? {
         guard var tree = try? LocalTree(directory) else { return nil }
         var total = GroupProgress.Total(count: 0, bytes: 0)
         while let item = tree.next() {
-            guard isWanted() else { return nil }
+            guard shouldContinue() else { return nil }
             guard case .file(let file) = item else { continue }
             total.count += 1
             total.bytes += file.status.size

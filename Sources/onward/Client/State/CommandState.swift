@@ -10,11 +10,11 @@ final class CommandState: Sendable {
     var isChosen: Bool { reference.isAbsolute }
     private let file: StateFile
     /// The lists of files that were sent, including the list of this command if it has several files.
-    private let lists: FinishedFiles?
+    private let lists: SentFilesLists?
     /// Whether the state is in the list.
     private let isListed = Monitor(false)
 
-    private init(_ identity: TransferIdentity, _ reference: FilePath, _ file: StateFile, _ lists: FinishedFiles?) {
+    private init(_ identity: TransferIdentity, _ reference: FilePath, _ file: StateFile, _ lists: SentFilesLists?) {
         self.identity = identity
         self.reference = reference
         self.file = file
@@ -28,7 +28,7 @@ final class CommandState: Sendable {
     ///   - spare: a lock that ``release()`` has returned.
     /// - Throws: a failure with status 75 if the same command is already running.
     static func claim(
-        _ identity: TransferIdentity, chosen: FilePath?, lists: FinishedFiles? = nil, reusing spare: StateLock? = nil
+        _ identity: TransferIdentity, chosen: FilePath?, lists: SentFilesLists? = nil, reusing spare: StateLock? = nil
     ) throws(CommandFailure) -> CommandState {
         let name = FilePath(identity.name)
         guard let chosen else {
@@ -107,7 +107,7 @@ final class CommandState: Sendable {
             identity: identity, options: options, sent: sent, savedAt: SystemClock.realtimeSeconds(),
             resumeData: resumeData)
         if let lists, file.savedPosition == nil, !isListed.withLock({ $0 }) {
-            if (try? await lists.begin(saved)) != nil { return isListed.withLock { $0 = true } }
+            if (try? await lists.addBegun(saved)) != nil { return isListed.withLock { $0 = true } }
         }
         await BlockingWork.run { [file] in file.save(saved.stored) }
         if file.saveFailure == nil { await removeFromList() }
@@ -126,7 +126,7 @@ final class CommandState: Sendable {
             defer { isListed = false }
             return isListed
         }
-        if wasListed { await lists?.end(identity) }
+        if wasListed { await lists?.removeBegun(identity) }
     }
 
     /// The position, in bytes, of the state that was read or saved last; `nil` if there is none.

@@ -4,23 +4,34 @@ import SystemCalls
 /// The lists of the files that commands with several files have sent. A list exists until all of its files were sent,
 /// by any commands, or until one of them is canceled and no other one needs the list. Changes that wait at the same time
 /// share one synchronization.
-final class FinishedFiles: Sendable {
+final class SentFilesLists: Sendable {
+    /// A list that was found.
+    private enum Found {
+        case usable(SentFilesList)
+        case unusable
+    }
+
     private struct State {
-        /// All lists that were found, by their names; `nil` for a list that cannot be used.
-        var lists: [FilePath: SentFilesList?] = [:]
+        /// All lists that were found, by their names.
+        var lists: [FilePath: Found] = [:]
         /// The list of this command.
         var own: FilePath?
         /// Whether the files that were sent are sent again.
-        var sendsAll = false
+        var shouldSendAll = false
         var directory: PrivateDirectory?
+
+        /// The list with this name; `nil` if there is none that can be used.
+        func list(_ name: FilePath) -> SentFilesList? {
+            if case .usable(let list)? = lists[name] { list } else { nil }
+        }
 
         /// Changes a list in place.
         /// - Returns: `nil` if there is no such list that can be used.
         mutating func change<Result>(_ name: FilePath, _ body: (inout SentFilesList) -> Result) -> Result? {
-            guard var list = lists[name] ?? nil else { return nil }
+            guard var list = self.list(name) else { return nil }
             // If the dictionary still had the list, each change would copy all entries.
-            lists.updateValue(nil, forKey: name)
-            defer { lists.updateValue(list, forKey: name) }
+            lists[name] = .unusable
+            defer { lists[name] = .usable(list) }
             return body(&list)
         }
     }
@@ -60,40 +71,42 @@ final class FinishedFiles: Sendable {
         let found = Set(names.map { FilePath($0) })
         for name in state.lists.keys where !found.contains(name) { state.lists[name] = nil }
         for name in found where state.lists[name] == nil {
-            state.lists.updateValue(SentFilesList(name, in: states), forKey: name)
+            state.lists[name] = SentFilesList(name, in: states).map { Found.usable($0) } ?? .unusable
         }
     }
 
     /// Finds the list of a command with these transfers, or creates it so that other commands can find it.
-    /// - Parameter restarts: whether the files that an earlier run has sent are sent again. A list that another process
-    ///   uses is kept, because it may have the only states of uploads that are running.
-    func begin(_ transfers: [TransferIdentity], restarts: Bool) {
+    /// - Parameter shouldRestart: whether the files that an earlier run has sent are sent again. A list that another
+    ///   process uses is kept, because it may have the only states of uploads that are running.
+    func openList(of transfers: [TransferIdentity], shouldRestart: Bool) {
         state.withLock { state in
             let name = SentFilesList.name(of: transfers)
             refresh(&state)
-            if restarts, let list = state.lists[name] ?? nil, let states = PrivateDirectory.existingStates(),
+            if shouldRestart, let list = state.list(name), let states = PrivateDirectory.existingStates(),
                 !Self.isNeeded(list, states, Set(states.names().map { FilePath($0) }))
             {
                 list.remove()
                 state.lists[name] = nil
             }
             state.own = name
-            state.sendsAll = restarts
-            guard case nil = state.lists[name] ?? nil, let states = try? PrivateDirectory.states() else { return }
-            if let list = try? SentFilesList(of: transfers, named: name, in: states) { state.lists[name] = list }
+            state.shouldSendAll = shouldRestart
+            guard state.list(name) == nil, let states = try? PrivateDirectory.states(),
+                let list = try? SentFilesList(of: transfers, named: name, in: states)
+            else { return }
+            state.lists[name] = .usable(list)
         }
     }
 
     /// Returns the entry of `path` in the list of this command; `nil` if there is none, or if the file has changed.
     func entry(of path: FilePath) -> SentFilesList.Entry? {
         state.withLock { state in
-            guard let name = state.own, !state.sendsAll else { return nil }
+            guard let name = state.own, !state.shouldSendAll else { return nil }
             return state.change(name) { $0.refresh() ? $0.entry(of: path) : nil } ?? nil
         }
     }
 
     /// Notes in all lists with `transfer` that its file has been sent.
-    func add(_ entry: SentFilesList.Entry, of transfer: TransferIdentity) async throws(Errno) {
+    func addSent(_ entry: SentFilesList.Entry, of transfer: TransferIdentity) async throws(Errno) {
         do throws(Errno) {
             try await append(.sent(entry), of: transfer, isOwn: false)
         } catch {
@@ -104,12 +117,12 @@ final class FinishedFiles: Sendable {
 
     /// Saves, in the list of this command, the state of an upload that has begun.
     /// - Throws: `noSuchFile` if there is no such list; the error if the list cannot be written.
-    func begin(_ saved: SavedTransfer) async throws(Errno) {
+    func addBegun(_ saved: SavedTransfer) async throws(Errno) {
         try await append(.begun(saved), of: saved.identity, isOwn: true)
     }
 
     /// Removes the state of an upload from the list of this command.
-    func end(_ transfer: TransferIdentity) async {
+    func removeBegun(_ transfer: TransferIdentity) async {
         try? await append(.ended(transfer.path), of: transfer, isOwn: true)
     }
 
@@ -184,12 +197,12 @@ final class FinishedFiles: Sendable {
     }
 
     /// Removes the list of this command if all its files are sent, or if the list is useless: no file was sent, no
-    /// transfer can be resumed, and no other process uses the list. If the same command is already running, both have
-    /// the same list.
-    func end(isDone: Bool) {
+    /// transfer can be resumed, and no other process uses the list. Two processes that run the same command share the
+    /// list.
+    func closeList(isDone: Bool) {
         state.withLock { state in
             guard let name = state.own, state.change(name, { $0.refresh() }) == true,
-                let list = state.lists[name] ?? nil
+                let list = state.list(name)
             else { return }
             if isDone { return list.remove() }
             guard list.isEmpty, let states = PrivateDirectory.existingStates() else { return }
@@ -237,7 +250,7 @@ final class FinishedFiles: Sendable {
     }
 }
 
-extension FinishedFiles {
+extension SentFilesLists {
     /// Writes a state file for each upload whose state is only in a list, because the command was killed. A command
     /// calls this before it uses states.
     static func restoreStates() {
