@@ -126,7 +126,7 @@ extension ClusterCatalog {
         }
         counts.withLock { [events] counts in
             counts.transactions += 1
-            counts.commits += changes.count
+            counts.changes += changes.count
             counts.events += events
         }
         return outcomes

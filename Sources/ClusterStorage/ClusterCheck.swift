@@ -13,12 +13,12 @@ import UploadStorage
 /// - An object is unneeded if no row needs it, its session has ended, and it exists *afterwards*. See ``PieceCollector``.
 package final class ClusterCheck: StoreCheck {
     struct Limits {
-        /// The number of rows or objects that are read at the same time.
+        /// The maximum number of rows or objects in one page.
         var page = 1000
         /// The time after which pieces that nothing needs are reported. A server removes the pieces of an upload shortly
         /// after its end.
         var removalTime: Duration = .seconds(15)
-        /// The number of blobs without a need that are in memory at the same time.
+        /// The maximum number of unneeded blobs in memory.
         var blobs = 100_000
         /// The time after which an object that is not needed is overdue.
         var overdue = PieceCollector.Settings().gracePeriod + .seconds(3600)
@@ -26,7 +26,7 @@ package final class ClusterCheck: StoreCheck {
 
     let cluster: ClusterInspection
     let limits: Limits
-    private var summary = CheckSummary()
+    package var summary = CheckSummary()
     /// The lost objects of one blob.
     var losses: [InspectedPiece] = []
 
@@ -91,14 +91,6 @@ package final class ClusterCheck: StoreCheck {
             let attributes = try PublishedFile.Attributes(blob: blob, size: pieces.end, modified: modified)
             return PublishedFile(attributes: attributes, content: content)
         } catch { throw .failure(error, during: "read its row") }
-    }
-
-    func found(
-        _ kind: CheckFinding.Kind, _ path: String, _ detail: String, _ report: (CheckFinding) -> Void
-    ) {
-        let finding = CheckFinding(kind, path, detail)
-        summary.count(finding)
-        report(finding)
     }
 
     var page: DatabaseValue { .integer(Int64(limits.page)) }

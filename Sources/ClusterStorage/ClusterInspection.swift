@@ -15,7 +15,7 @@ package struct ClusterInspection: Sendable {
         // No client waits for this process, and some statements read entire tables.
         try self.init(
             Database(location.catalog, connections: 2, timeout: .seconds(600)),
-            S3Client(location.blobs, credentials, limits: .patient))
+            S3Client(location.blobs, credentials, limits: .withLongTimeouts))
     }
 
     init(_ database: Database, _ objects: any ObjectStore) throws(StoreError) {

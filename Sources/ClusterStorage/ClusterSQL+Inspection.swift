@@ -1,4 +1,5 @@
-/// The SQL of processes that are not servers: checks, and commands of operators. They run beside servers.
+/// The SQL of checks and of commands of operators, which run beside servers; of metrics; and of the search for objects
+/// that nothing needs.
 extension ClusterSQL {
     // MARK: Uploads and files
 
@@ -53,14 +54,14 @@ extension ClusterSQL {
 
     // MARK: Objects
 
-    /// The pieces in objects after the object $1 and the byte $2 in their order, up to the object $3, or to the last one if
-    /// that is null.
+    /// A page of the pieces that are in objects, ordered by object and first byte: those after the piece of the object $1
+    /// at the byte $2. If $3 is not null, the page ends with the object $3.
     static let inspectObjects = """
         SELECT object, blob, start, size FROM onward.piece
         WHERE object IS NOT NULL AND (object, start) > ($1, $2) AND ($3::text IS NULL OR object <= $3)
         ORDER BY object, start LIMIT $4
         """
-    /// Those of these pieces that exist: their objects, blobs, first bytes and sizes as arrays.
+    /// Those of the given pieces that still have a row. Parameters: arrays of their objects, blobs, first bytes and sizes.
     static let existingPieces = """
         SELECT p.object, p.blob, p.start, p.size
         FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS o (object, blob, start, size)
@@ -115,8 +116,8 @@ extension ClusterSQL {
         WHERE object > $1 AND since <= clock_timestamp() - $2 * interval '1 millisecond' ORDER BY object LIMIT $3
         """
 
-    /// The number of objects that are not needed, at most a million; the seconds for which the oldest has not been needed;
-    /// and in rows the searches, and the seconds since the next page of each was due.
+    /// One row for each search. Columns: the number of objects that are not needed, at most a million; the seconds for which
+    /// the oldest one has not been needed; the search; the seconds by which its next page is late.
     static let collectionState = """
         SELECT (SELECT count(*) FROM (SELECT FROM onward.garbage LIMIT 1000000) AS g),
             (SELECT extract(epoch FROM clock_timestamp() - since)::bigint FROM onward.garbage ORDER BY since LIMIT 1),
@@ -138,8 +139,11 @@ extension ClusterSQL {
     static let retainedKeys = "SELECT key FROM onward.retained ORDER BY key"
     static let selectRetained = "SELECT blob, description FROM onward.retained WHERE key = $1"
     static let removeRetained = "DELETE FROM onward.retained WHERE key = $1"
+
+    // MARK: Claims of tasks
+
     /// Claims a task for a process, unless another process has claimed it. Parameters: the task, a random name of the
-    /// claim, and the milliseconds after which another process can claim it.
+    /// claim, which is stored in the column `position`, and the milliseconds after which another process can claim it.
     static let claimTask = """
         INSERT INTO onward.collection AS c (task, position, due)
             VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond')

@@ -26,11 +26,11 @@ struct ClusterParts {
     let observation: ClusterObservation
     private let client: S3Client
 
-    /// - Parameter isPatient: whether no client waits, so that slow requests to the object storage may take minutes.
+    /// - Parameter hasLongTimeouts: whether no client waits, so that slow requests to the object storage may take minutes.
     init(
         _ location: ClusterLocation, credentials: ObjectCredentials, configuration: StoreConfiguration,
         observation: ClusterObservation = ClusterObservation(), deliversEvents: Bool = true, isExclusive: Bool = false,
-        isPatient: Bool = false
+        hasLongTimeouts: Bool = false
     ) throws(StoreError) {
         self.observation = observation
         let database = Database(location.catalog, observe: observation.record)
@@ -40,7 +40,7 @@ struct ClusterParts {
             database: database, control: control, name: SystemName.current, deliversEvents: deliversEvents,
             isExclusive: isExclusive, report: observation.report)
         // The clocks of the nodes can differ, and a URL that one of them signs is valid for a minute.
-        let limits = isPatient ? S3Client.Limits.patient : S3Client.Limits()
+        let limits = hasLongTimeouts ? S3Client.Limits.withLongTimeouts : S3Client.Limits()
         client = S3Client(
             location.blobs, credentials, limits: limits, clock: { [node] in node.clock.wall / 1_000_000_000 })
         let objects = ObservedObjectStore(store: client, observation: observation)
@@ -48,7 +48,7 @@ struct ClusterParts {
         self.node = node
         catalog = ClusterCatalog(node: node, ledger: ledger, configuration: configuration)
         var pieces = PieceLimits()
-        if isPatient { (pieces.synchronizationTime, pieces.claimWait) = (.seconds(900), .seconds(300)) }
+        if hasLongTimeouts { (pieces.synchronizationTime, pieces.claimWait) = (.seconds(900), .seconds(300)) }
         area = try ObjectBlobArea(node: node, objects: objects, ledger: ledger, limits: pieces, writers: 8)
     }
 
@@ -80,7 +80,7 @@ extension UploadStore {
         configuration.clock = { [node = parts.node] in node.clock }
         let store = try UploadStore(
             catalog: parts.catalog, area: parts.area, location: location.description, configuration: configuration)
-        try parts.area.collector.start { [weak store] error in store?.reportMaintenance(error) }
+        try parts.area.collector.start { [weak store] error in store?.report(error) }
         return store
     }
 }

@@ -60,7 +60,7 @@ final class PublishedRows: PublishedDirectory {
         }
     }
 
-    func begin(after name: String?, prefix: String) -> Bool {
+    func seek(after name: String?, prefix: String) -> Bool {
         (page, position, skipped, isRepeated) = (Page(), 0, name, false)
         next = if let name, prefix.precedes(name) { name } else { prefix }
         return true

@@ -7,13 +7,13 @@ extension StoreCopy.Place {
     ///
     /// - Parameter isExclusive: whether no server may be using them, or start before the place is closed.
     /// - Throws: ``StoreError/inUse`` if another process uses them exclusively, or uses them while this one must not share
-    ///   them.
+    ///   them; ``StoreError/unavailable(_:)`` if the database cannot be reached.
     package static func cluster(
         _ location: ClusterLocation, credentials: ObjectCredentials, isExclusive: Bool
     ) throws(StoreError) -> StoreCopy.Place {
         let parts = try ClusterParts(
             location, credentials: credentials, configuration: StoreConfiguration(), deliversEvents: false,
-            isExclusive: isExclusive, isPatient: true)
+            isExclusive: isExclusive, hasLongTimeouts: true)
         var place = StoreCopy.Place(
             catalog: parts.catalog, area: parts.area, time: parts.node.clock.wall / 1_000_000_000)
         if isExclusive { place.requireUnchanged = parts.node.requireExclusion }

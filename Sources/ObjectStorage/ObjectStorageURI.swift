@@ -5,12 +5,11 @@ import SystemCalls
 /// The place of objects:
 /// `s3://BUCKET[/PREFIX][?endpoint=URL&public-endpoint=URL&region=REGION&style=path|host&ca-file=PATH]`.
 ///
-/// - `endpoint`: the URL of the service with http or https, without a path; without it Amazon S3 of the region.
-/// - `public-endpoint`: the URL of the service for other programs that get a presigned URL; without it `endpoint`.
-/// - `region`: the region that is signed. It is required without an endpoint; with an endpoint it is `us-east-1` if it
-///   is not given.
-/// - `style`: whether the bucket is a part of the path or of the host. Without it: of the path with an endpoint, and if the
-///   name of the bucket has a period; otherwise of the host.
+/// - `endpoint`: the URL of the service, http or https, without a path. Default: Amazon S3 in the region.
+/// - `public-endpoint`: the URL of the service in presigned URLs. Default: `endpoint`.
+/// - `region`: the region in signatures. Required without `endpoint`; otherwise the default is `us-east-1`.
+/// - `style`: `path` or `host`, the part of URLs that contains the bucket. Default: `path` if `endpoint` is given or the
+///   name of the bucket has a period, otherwise `host`.
 /// - `ca-file`: the path of a PEM file with certificates to trust instead of the system's.
 ///
 /// Values are percent-encoded if they contain `&` or `%`. A URI contains no secrets: see ``ObjectCredentials``.

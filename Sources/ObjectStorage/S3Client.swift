@@ -23,7 +23,7 @@ package final class S3Client: ObjectStore {
         package init() {}
 
         /// The times for a process for which no client waits.
-        package static var patient: Limits {
+        package static var withLongTimeouts: Limits {
             var limits = Limits()
             (limits.total, limits.stall, limits.connect) = (.seconds(300), .seconds(60), .seconds(20))
             limits.repetition = .seconds(120)

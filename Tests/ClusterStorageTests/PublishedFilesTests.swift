@@ -267,7 +267,7 @@ struct PublishedFilesTests {
         let sorted = (names + ["file"]).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
         func list(after cursor: String? = nil, prefix: String = "", limit: Int = .max) throws -> [String] {
             let opened = try node.area.openDirectory(directory)
-            if cursor != nil || !prefix.isEmpty { #expect(opened.begin(after: cursor, prefix: prefix)) }
+            if cursor != nil || !prefix.isEmpty { #expect(opened.seek(after: cursor, prefix: prefix)) }
             var names: [String] = []
             while names.count < limit, let name = try opened.nextName({ String(decoding: $0, as: UTF8.self) }) {
                 names.append(name)

@@ -137,7 +137,7 @@ import Testing
             migration.freeSpace = { 1000 }
             let error = #expect(throws: StoreError.self) { try migration.run(from: 1) }
             #expect("\(error as Any)".contains("needs") && "\(error as Any)".contains("1000 are free"))
-            #expect(try connection.requireOwn() == 1)
+            #expect(try connection.requireCatalog() == 1)
         }
         #expect(try !old.filesWithSecrets().isEmpty)
         try old.expectMigrated()
@@ -171,7 +171,7 @@ import Testing
     @Test("a catalog that another program is reading is not marked as clean")
     func otherReader() throws {
         let old = try OldCatalog(rows: 60)
-        let reader = try SQLiteConnection(path: old.path, readOnly: true)
+        let reader = try SQLiteConnection(path: old.path, isReadOnly: true)
         try reader.execute("BEGIN; SELECT count(*) FROM uploads")
         #expect { try SQLiteCatalog(path: old.path, durability: .acknowledged, lockTimeout: 100) } throws: {
             "\($0)".contains("another program")

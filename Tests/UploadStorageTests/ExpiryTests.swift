@@ -14,7 +14,7 @@ import Testing
     @Test("expired rows are removed in batches, with one transaction for each batch", arguments: [true, false])
     func batches(_ areFinished: Bool) throws {
         let fixture = try StoreFixture(.files) { $0.keepCompleted = .seconds(50) }
-        let count = 5 * UploadStore.removalBatch + 7
+        let count = 5 * UploadStore.minRemovalBatch + 7
         for _ in 0..<count {
             let lease = try fixture.store.create(.testing(length: 3, expiresAt: 1_000_040))
             try lease.append("abc")
@@ -104,7 +104,7 @@ import Testing
             }
         }
         @Sendable func backlog() -> Int { store.usage(of: "alice").uploads + store.finished.complete }
-        let rate = 4 * UploadStore.removalBatch
+        let rate = 4 * UploadStore.minRemovalBatch
         let batches = Counter()
         let largest = Monitor(0)
         catalog.afterRemoval = {

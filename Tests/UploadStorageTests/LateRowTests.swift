@@ -213,7 +213,7 @@ extension StoreFixture {
         return (lease, try #require(lease.id))
     }
 
-    var commits: Int { store.catalog.statistics.commits }
+    var commits: Int { store.catalog.statistics.changes }
 
     /// Expects that an upload has left nothing.
     func expectNothing(published: Int64 = 0) throws {

@@ -179,7 +179,7 @@ import Testing
         #expect(throws: try #require(error)) { try opened.create(.testing()) }
         opened.close()
         // The next start counts and verifies the catalog.
-        let connection = try SQLiteConnection(path: path, readOnly: true)
+        let connection = try SQLiteConnection(path: path, isReadOnly: true)
         for mark in ["clean-stop", "totals-saved"] { #expect(try connection.mark(mark) == 0) }
     }
 

@@ -111,8 +111,8 @@ import Testing
             }
             for thread in threads { thread.join() }
             #expect(failures.value == 0)
-            #expect(catalog.statistics.commits == 8 * 26)
-            #expect(catalog.statistics.transactions < catalog.statistics.commits)
+            #expect(catalog.statistics.changes == 8 * 26)
+            #expect(catalog.statistics.transactions < catalog.statistics.changes)
             #expect(try rows.allSatisfy { try catalog.row($0.id)?.offset == 25 })
         }
     }

@@ -21,7 +21,7 @@ extension UploadMachineExploration {
         if lease == world.releasing, event != .acknowledge { return nil }
         switch event {
         case .append, .appendLast:
-            guard try next.machine.end(ofAppending: 1, as: lease) <= 2 else { return nil }
+            guard try next.machine.beginAppending(1, as: lease) <= 2 else { return nil }
             next.waitingHolder = nil
             next.machine.append(1)
             if event == .appendLast {
@@ -100,7 +100,7 @@ extension UploadMachineExploration {
             (next.ending, next.endsProcessing) = (lease, isProcessing)
         case .observe: if !next.machine.observe(lease) { return nil }
         case .appendFailed:
-            _ = try next.machine.end(ofAppending: 1, as: lease)
+            _ = try next.machine.beginAppending(1, as: lease)
             next.machine.appendingStopped()
             next.waitingHolder = lease
         case .release, .releaseFailed, .beginRelease:

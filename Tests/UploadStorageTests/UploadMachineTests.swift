@@ -188,7 +188,7 @@ import Testing
     func failureOfLease() throws {
         var machine = UploadMachineExploration.start(isRecorded: true).machine
         let lease = machine.epoch
-        _ = try machine.end(ofAppending: 1, as: lease)
+        _ = try machine.beginAppending(1, as: lease)
         var sending = machine
         machine.appendingStopped()
         machine.synchronizationFailed(.stateLost, duringCallOf: nil, isAwaited: false)

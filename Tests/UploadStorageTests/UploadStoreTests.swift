@@ -260,7 +260,7 @@ import Testing
             let count = [3, 5][round]
             #expect(try await happens { leases.allSatisfy { !$0.isCurrent || $0.acknowledged == count } })
             let after = fixture.store.catalog.statistics
-            #expect(after.commits - before.commits >= 59)
+            #expect(after.changes - before.changes >= 59)
             // The catalog in memory makes each change on its own.
             let transactions = after.transactions - before.transactions
             #expect(kind == .memory || transactions <= 30, "\(transactions)")

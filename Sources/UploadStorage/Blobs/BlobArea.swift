@@ -127,7 +127,7 @@ package protocol PublishedDirectory: AnyObject {
     func nextName<Result>(_ body: (UnsafeRawBufferPointer) -> Result) throws(Errno) -> Result?
     /// Prepares ``nextName(_:)`` to return the names that begin with `prefix` and come after `name` in the order of their
     /// bytes, perhaps followed by other names. Returns false if the directory has another order; then nothing changes.
-    func begin(after name: String?, prefix: String) -> Bool
+    func seek(after name: String?, prefix: String) -> Bool
     /// Identifies a directory that probably has thousands of entries, whatever its path is; `nil` if it is smaller, or
     /// if its changes cannot be observed.
     var identityIfLarge: String? { get }
@@ -138,7 +138,7 @@ package protocol PublishedDirectory: AnyObject {
 }
 
 extension PublishedDirectory {
-    package func begin(after name: String?, prefix: String) -> Bool { false }
+    package func seek(after name: String?, prefix: String) -> Bool { false }
 }
 
 /// One entry of a directory of published files.

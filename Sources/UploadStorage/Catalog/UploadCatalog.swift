@@ -184,9 +184,9 @@ extension UploadCatalog {
     }
 }
 
-/// Counts since the catalog was opened: with group commit there are fewer transactions than commits.
+/// Counts since the catalog was opened. One transaction can contain several changes.
 package struct CatalogStatistics: Sendable, Hashable {
-    package var commits = 0
+    package var changes = 0
     package var transactions = 0
     /// Events that were recorded.
     package var events = 0

@@ -68,7 +68,7 @@ final class CatalogCopy {
 
     /// Verifies that a database is a catalog, as the server does before it uses a database.
     private static func identify(_ connection: SQLiteConnection, in place: String, free: Int64) throws -> String? {
-        let version = try connection.requireOwn()
+        let version = try connection.requireCatalog()
         let migration = CatalogMigration(connection, in: place)
         if version > 0 { return try migration.announcement(from: version, free: free) }
         // The database is empty, because the first start was interrupted.

@@ -1,5 +1,7 @@
 /// A check of the storage of uploads and files, which changes nothing.
-package protocol StoreCheck {
+package protocol StoreCheck: AnyObject {
+    /// The numbers of the last ``run(_:)``, or of the current one so far.
+    var summary: CheckSummary { get set }
     /// Checks everything and reports the findings.
     func run(_ report: (CheckFinding) -> Void) throws(StoreError) -> CheckSummary
     /// Reads every published file to its end and calls `body` with its SHA-256 (32 bytes).
@@ -7,6 +9,17 @@ package protocol StoreCheck {
     func forEachDigest(
         _ body: (PublishedName, [UInt8]) -> Void, failures report: (CheckFinding) -> Void
     ) throws(StoreError) -> CheckSummary
+}
+
+extension StoreCheck {
+    /// Counts and reports a finding.
+    package func found(
+        _ kind: CheckFinding.Kind, _ path: String, _ detail: String, _ report: (CheckFinding) -> Void
+    ) {
+        let finding = CheckFinding(kind, path, detail)
+        summary.count(finding)
+        report(finding)
+    }
 }
 
 /// A finding of a check of a data directory, or of a database and an object storage.

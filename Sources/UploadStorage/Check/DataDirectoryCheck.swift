@@ -7,7 +7,7 @@ import SystemCalls
 package final class DataDirectoryCheck: StoreCheck {
     private let area: FileBlobArea
     private let catalog: CatalogCopy
-    private var summary = CheckSummary()
+    package var summary = CheckSummary()
     /// The maximum number of names of one directory that are in memory at the same time. For more names, the directory
     /// is read again.
     var maxNamesInMemory = 20_000
@@ -41,14 +41,6 @@ package final class DataDirectoryCheck: StoreCheck {
             found(.catalogDamaged, DataDirectory.catalogName, error.message, report)
         }
         return summary
-    }
-
-    private func found(
-        _ kind: CheckFinding.Kind, _ path: String, _ detail: String, _ report: (CheckFinding) -> Void
-    ) {
-        let finding = CheckFinding(kind, path, detail)
-        summary.count(finding)
-        report(finding)
     }
 
     // MARK: Totals

@@ -8,8 +8,8 @@ import SystemCalls
 /// set-group-ID bit passes its group on, so the server needs no right to change groups.
 struct HandoverDirectory: Sendable, Hashable {
     static let fileName = "content"
-    /// The application can change this directory, which is needed to rename a file, but cannot list it.
-    private static let permissions: UInt32 = 0o730
+    /// The permissions of the directory of one file: the application can rename the file in it, but cannot list it.
+    private static let filePlacePermissions: UInt32 = 0o730
     /// The permissions that the directory of a route must not have: those of others, and listing and changing by the
     /// group.
     private static let forbidden: UInt32 = 0o067
@@ -20,7 +20,8 @@ struct HandoverDirectory: Sendable, Hashable {
 
     init(_ path: String) { self.path = path }
 
-    /// Whether a field can contain the path, and no other spelling of the path is shorter.
+    /// Whether the path is absolute, has only visible ASCII characters, so that a field can contain it, and has no
+    /// component that is empty, "." or "..".
     static func isValid(_ path: String) -> Bool {
         path.hasPrefix("/") && path.utf8.allSatisfy { 0x21...0x7E ~= $0 }
             && path.dropFirst().split(separator: "/", omittingEmptySubsequences: false).allSatisfy {
@@ -93,7 +94,7 @@ struct HandoverDirectory: Sendable, Hashable {
                 // Another process may be removing the directory, because it looks as if an ended process had left it.
                 guard try own.tryLock() else { throw .wouldBlock }
                 if status.owner != ProcessControl.effectiveUser { try own.setOwner(status.owner) }
-                try own.setPermissions(Self.permissions)
+                try own.setPermissions(Self.filePlacePermissions)
                 try parent.link(from: name, to: own, as: Self.fileName)
                 let file = SharedFile(
                     path: "\(path)/\(key)/\(Self.fileName)", key: key, identity: try own.status(at: Self.fileName),

@@ -86,7 +86,7 @@ package final class MemoryCatalog: UploadCatalog {
         try state.withLock { (state) throws(StoreError) in
             if state.isClosed { throw .superseded }
             try translating("write the catalog") { () throws(Errno) in try plan.step(.commit) }
-            state.statistics.commits += 1
+            state.statistics.changes += 1
             state.statistics.transactions += 1
             let removed = try Self.apply(change, to: &state)
             try translating("write the catalog") { () throws(Errno) in try plan.step(.committed) }

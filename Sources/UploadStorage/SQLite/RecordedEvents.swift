@@ -13,8 +13,8 @@ package final class RecordedEvents: EventRecords {
                 throw StoreError.unusableRoot(
                     "it is not a data directory of onward, because it contains no \(DataDirectory.catalogName)")
             }
-            connection = try SQLiteConnection(path: root + "/" + DataDirectory.catalogName, creates: false)
-            guard try connection.requireOwn() == CatalogSQL.migrations.count else {
+            connection = try SQLiteConnection(path: root + "/" + DataDirectory.catalogName, canCreate: false)
+            guard try connection.requireCatalog() == CatalogSQL.migrations.count else {
                 throw StoreError.unusableRoot(
                     "an older version of onward wrote it; start the server once to update it")
             }

@@ -30,7 +30,7 @@ final class SQLiteCatalog: UploadCatalog {
     init(path: String, durability: Durability, lockTimeout: Int32 = 5_000) throws(StoreError) {
         do {
             writer = try SQLiteCatalogWriter(path: path, durability: durability, lockTimeout: lockTimeout)
-            let reader = try SQLiteConnection(path: path, readOnly: true)
+            let reader = try SQLiteConnection(path: path, isReadOnly: true)
             try reader.execute(CatalogSQL.configureReader)
             self.reader = Monitor(reader)
             savedTotals = writer.savedTotals

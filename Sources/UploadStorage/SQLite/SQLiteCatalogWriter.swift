@@ -37,7 +37,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     init(path: String, durability: Durability, lockTimeout: Int32) throws {
         connection = try SQLiteConnection(path: path, lockTimeout: lockTimeout)
         // This check comes before anything is written to the database.
-        let version = try connection.requireOwn()
+        let version = try connection.requireCatalog()
         try connection.execute(CatalogSQL.configureWriter(durability))
         try Self.emptyLog(of: connection)
         let isClean = version == 0 ? true : try connection.mark(Self.cleanMark) != 0
@@ -151,7 +151,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
             isMarkedUnclean = true
             statistics.withLock { statistics in
                 statistics.transactions += 1
-                statistics.commits += batch.count
+                statistics.changes += batch.count
                 statistics.events += Int(lastEvent - firstEvent)
             }
             return outcomes

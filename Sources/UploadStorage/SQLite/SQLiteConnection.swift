@@ -11,11 +11,11 @@ final class SQLiteConnection {
     /// Opens the database, and creates it unless it must exist.
     /// - Parameter lockTimeout: the time in milliseconds for which a statement waits for a lock of another connection.
     init(
-        path: String, readOnly: Bool = false, creates: Bool = true, lockTimeout: Int32 = 5_000
+        path: String, isReadOnly: Bool = false, canCreate: Bool = true, lockTimeout: Int32 = 5_000
     ) throws(SQLiteFailure) {
         var handle: OpaquePointer?
         let access =
-            readOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (creates ? SQLITE_OPEN_CREATE : 0)
+            isReadOnly ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | (canCreate ? SQLITE_OPEN_CREATE : 0)
         let result = sqlite3_open_v2(path, &handle, access | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nil)
         guard let handle else {
             throw SQLiteFailure(code: SQLITE_NOMEM, systemError: .outOfMemory, message: "no memory for a connection")
@@ -34,7 +34,8 @@ final class SQLiteConnection {
         sqlite3_close_v2(handle)
     }
 
-    /// Runs one statement, prepared once, and returns the count of changed rows.
+    /// Runs one statement, prepared once.
+    /// - Returns: the number of rows that an INSERT, UPDATE or DELETE has changed; undefined for other statements.
     @discardableResult
     func run(_ sql: String, _ parameters: [SQLiteValue] = []) throws(SQLiteFailure) -> Int {
         try prepared(sql).run(parameters, on: self) { _ in }
@@ -97,7 +98,7 @@ extension SQLiteConnection {
     /// Rejects a database that is not a catalog, or that a newer version has written.
     ///
     /// - Returns: the number of migration steps that the database has completed.
-    func requireOwn() throws -> Int {
+    func requireCatalog() throws -> Int {
         let application = try rows(CatalogSQL.readApplicationID).first?[0].integer ?? 0
         let tables = try rows(CatalogSQL.countTables).first?[0].integer ?? 0
         let version = try rows(CatalogSQL.readUserVersion).first?[0].integer ?? 0

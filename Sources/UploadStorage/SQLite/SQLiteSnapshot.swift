@@ -12,7 +12,7 @@ final class SQLiteSnapshot: @unchecked Sendable {
     private let isInterrupted = Atomic(false)
 
     init(path: String) throws(SQLiteFailure) {
-        connection = try SQLiteConnection(path: path, readOnly: true)
+        connection = try SQLiteConnection(path: path, isReadOnly: true)
         try connection.execute(CatalogSQL.configureReader)
         // The transaction begins with the first row that is read.
         try connection.execute(CatalogSQL.beginReading)

@@ -38,7 +38,8 @@ package final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
 
     private struct State {
         var waiters: [Waiter] = []
-        /// Whether a thread serves requests, or is about to do so.
+        /// Whether a thread begins to serve requests, or is about to do so. The outcomes of earlier requests may not be
+        /// known yet.
         var isBusy = false
         /// The number of requests that are served or were served.
         var begun = 0
@@ -133,7 +134,8 @@ package final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
 
     package var isClosed: Bool { state.withLock { $0.isClosed } }
 
-    /// Rejects all later requests, and waits for those that were added before.
+    /// Rejects all later requests, and waits until those that were added before have begun. If `run` has a separate
+    /// `end`, the last call of it may still be running.
     /// - Returns: whether this is the first call.
     package func close() -> Bool {
         let isFirst = state.withLock { state in

@@ -141,7 +141,7 @@ extension UploadLease {
         while true {
             let (fullBlob, isBehind) = try upload.monitor.withLock {
                 (state) throws(StoreError) -> ((any Blob)?, Bool) in
-                let end = try state.machine.end(ofAppending: remaining.count, as: epoch)
+                let end = try state.machine.beginAppending(remaining.count, as: epoch)
                 guard let blob = state.blob else { throw .invalidState("the bytes are not available any more") }
                 try reserve(upTo: end, &state)
                 try requireSpace(upTo: end, &state)

@@ -1,8 +1,8 @@
 // The bytes that a lease writes, their reservation, and how they become durable.
 extension UploadMachine {
-    /// The holder of the lease is about to append `count` bytes.
-    /// - Returns: the end of these bytes.
-    mutating func end(ofAppending count: Int, as lease: Int64) throws(StoreError) -> Int64 {
+    /// Checks whether the lease may append `count` bytes, and ends its waiting.
+    /// - Returns: the offset after these bytes.
+    mutating func beginAppending(_ count: Int, as lease: Int64) throws(StoreError) -> Int64 {
         try require(lease)
         isHolderWaiting = false
         guard activity == .idle, hasBytes else { throw .invalidState("the upload accepts no bytes now") }

@@ -41,10 +41,14 @@ extension UploadStore {
         }
         if let indexed { return PublishedListing(opened, indexed) }
         var selection = NameSelection(after: cursor, prefix: prefix, limit: limit)
+        // The indexes may have read names of `opened`, so the directory is opened again.
         let reader = try openDirectory(directory)
         try translating("list a directory") { () throws(Errno) in
-            let isSorted = reader.begin(after: cursor, prefix: prefix)
-            while !(isSorted && selection.isFull), try reader.nextName({ selection.offer($0) }) != nil {}
+            let isSorted = reader.seek(after: cursor, prefix: prefix)
+            // In a sorted directory no name after a full page is on this page.
+            while !(isSorted && selection.isFull) {
+                if try reader.nextName({ selection.offer($0) }) == nil { break }
+            }
         }
         return PublishedListing(reader, selection.page())
     }

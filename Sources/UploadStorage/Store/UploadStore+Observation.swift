@@ -27,7 +27,7 @@ extension UploadStore {
         statistics.lost = finished.lost
         if configuration.recordsEvents { statistics.events = eventStatistics }
         statistics.catalogBytes = try catalog.sizeInBytes()
-        statistics.catalogChanges = catalog.statistics.commits
+        statistics.catalogChanges = catalog.statistics.changes
         statistics.catalogTransactions = catalog.statistics.transactions
         // The space of a shared storage has no limit that could be read.
         if !catalog.isShared, let space = try? area.space() {

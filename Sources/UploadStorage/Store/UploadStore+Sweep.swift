@@ -1,15 +1,14 @@
 import SystemCalls
 
 extension UploadStore {
-    /// The minimum number of rows that one transaction removes. It is small, so that other changes in the transaction
-    /// do not wait long.
-    static let removalBatch = 64
-    /// The maximum number of rows that one transaction removes. It is limited because all of their uploads are in
-    /// memory at the same time.
-    private static let largestRemovalBatch = 4096
-    /// The pause after a batch, as a multiple of its duration, and the longest pause in nanoseconds.
+    /// The smallest limit for the number of rows that one transaction removes. It is small, so that other changes in the
+    /// transaction do not wait long.
+    static let minRemovalBatch = 64
+    /// The largest limit, because all uploads of a transaction are in memory at the same time.
+    private static let maxRemovalBatch = 4096
+    /// The pause after a batch, as a multiple of its duration, and the maximum pause in nanoseconds.
     private static let removalPause: Int64 = 4
-    private static let longestPause: Int64 = 100_000_000
+    private static let maxPause: Int64 = 100_000_000
     private static let processingPage = 200
     /// The maximum number of unfinished and of finished uploads whose expiry one transaction limits.
     static let expiryBatch = 256
@@ -19,8 +18,8 @@ extension UploadStore {
     private static let inspectionTime: Int64 = 200_000_000
 
     /// Removes expired uploads, completes interrupted publications, and continues to check for missing bytes, bytes
-    /// that belong to no upload, and files that were removed by hand. The duration of a call is limited, except for the
-    /// removal of expired uploads. Call this method about once a second. Other work can run at the same time.
+    /// that belong to no upload, and files that were removed by hand. The checks take about 200 ms of a call. The other
+    /// steps run to their ends. Call this method about once a second. Other work can run at the same time.
     package func sweepPart() -> SweepReport {
         sweep(isComplete: false) { inspection, report in
             let end = SystemClock.monotonicNanoseconds() + Self.inspectionTime
@@ -128,7 +127,8 @@ extension UploadStore {
         guard context.clockObservation.withLock({ $0.hasLateExpiries }) else { return }
         do throws(StoreError) {
             while true {
-                // The limit starts at the current time, so that uploads created meanwhile do not exceed it.
+                // The limit is computed again for each batch. Otherwise uploads that are created during the loop would
+                // exceed it, and the loop would not end.
                 let limit = time + max(configuration.lifetime, configuration.keepCompleted).wholeSeconds
                 guard try catalog.isExpiring(after: limit) else { break }
                 let begun = SystemClock.monotonicNanoseconds()
@@ -154,9 +154,9 @@ extension UploadStore {
     /// Removes finished uploads that have expired. A request that is reading such an upload continues to read it from
     /// memory.
     private func removeFinished(expiredBy now: Int64, _ report: inout SweepReport) throws(StoreError) {
-        var limit = Self.removalBatch
+        var limit = Self.minRemovalBatch
         while true {
-            let changes = catalog.statistics.commits
+            let changes = catalog.statistics.changes
             let begun = SystemClock.monotonicNanoseconds()
             let removed = try catalog.commit(.removeFinished(expiredBy: now, limit: limit))
             finished.remove(removed)
@@ -170,14 +170,14 @@ extension UploadStore {
     /// least as many rows are removed as were added meanwhile.
     /// - Parameter changes: the number of changes when the last batch began.
     private func removalLimit(since changes: Int) -> Int {
-        min(max(Self.removalBatch, catalog.statistics.commits - changes), Self.largestRemovalBatch)
+        min(max(Self.minRemovalBatch, catalog.statistics.changes - changes), Self.maxRemovalBatch)
     }
 
     /// Pauses after a batch, so that most transactions are free for waiting requests.
     /// - Returns: whether the store was closed meanwhile.
     private func pauseAfterBatch(begunAt begun: Int64) -> Bool {
         let duration = SystemClock.monotonicNanoseconds() - begun
-        return registry.waitForClosing(nanoseconds: min(Self.removalPause * duration, Self.longestPause))
+        return registry.waitForClosing(nanoseconds: min(Self.removalPause * duration, Self.maxPause))
     }
 
     /// An upload that is being removed, and its use, which lasts until the removal ends.
@@ -185,9 +185,9 @@ extension UploadStore {
 
     private func removeUnfinished(expiredBy now: Int64, _ report: inout SweepReport) throws(StoreError) {
         var failed: Set<UploadID> = []
-        var limit = Self.removalBatch
+        var limit = Self.minRemovalBatch
         while true {
-            let changes = catalog.statistics.commits
+            let changes = catalog.statistics.changes
             let ids = try catalog.expired(at: now, limit: limit + failed.count)
             let due = ids.filter { !failed.contains($0) }
             if due.isEmpty || registry.isClosed { return }
@@ -235,7 +235,9 @@ extension UploadStore {
         return true
     }
 
-    /// Removes an upload for which the sweep has to wait, because its target processes it or a request uses it.
+    /// Removes an upload that ``OpenUpload/beginRemoval(ifExpiredBy:)`` could not remove at once: waits for requests that
+    /// use it, and first completes an interrupted publication.
+    /// - Returns: false if the target processes the upload, its expiry is later now, or the removal fails.
     private func removeAlone(_ id: UploadID, expiredBy now: Int64, _ report: inout SweepReport) -> Bool {
         do throws(StoreError) {
             var wasUnfinished = false

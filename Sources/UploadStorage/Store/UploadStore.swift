@@ -41,7 +41,7 @@ public final class UploadStore: Sendable {
             guard catalog.isShared, case .unavailable = error else { throw error }
         }
         _ = observeClock()
-        try startVerification(counts: catalog.savedTotals == nil)
+        try startVerification(shouldCount: catalog.savedTotals == nil)
     }
 
     deinit { close() }
@@ -53,17 +53,17 @@ public final class UploadStore: Sendable {
     var finished: FinishedUploads { context.finished }
 
     /// If the last process did not stop properly, counts the totals and checks the catalog in the background.
-    private func startVerification(counts: Bool) throws(StoreError) {
-        guard counts || catalog.needsVerification else { return }
+    private func startVerification(shouldCount: Bool) throws(StoreError) {
+        guard shouldCount || catalog.needsVerification else { return }
         let thread = try startingThreads { () throws(Errno) in
-            try WorkerThread(name: "verify", yieldsToOthers: true) { [self] in verify(counts: counts) }
+            try WorkerThread(name: "verify", yieldsToOthers: true) { [self] in verify(shouldCount: shouldCount) }
         }
         verification.withLock { $0 = thread }
     }
 
-    private func verify(counts: Bool) {
+    private func verify(shouldCount: Bool) {
         do throws(StoreError) {
-            if counts {
+            if shouldCount {
                 do throws(StoreError) { try count() } catch {
                     ledger.fail(error)
                     report(error)
@@ -75,7 +75,8 @@ public final class UploadStore: Sendable {
         }
     }
 
-    /// Counts the totals. Failures other than damage, such as an error of the disk or missing memory, are retried.
+    /// Counts the totals. Failures other than damage, such as an error of the disk or missing memory, are retried up to
+    /// four times.
     private func count() throws(StoreError) {
         var pauses = Self.countPauses[...]
         while true {
@@ -92,9 +93,7 @@ public final class UploadStore: Sendable {
     }
 
     /// Reports a failure of work in the background with the next sweep.
-    package func reportMaintenance(_ error: StoreError) { report(error) }
-
-    private func report(_ error: StoreError) {
+    package func report(_ error: StoreError) {
         if error.isDamage {
             reportDamage(error)
         } else if error != .superseded {
@@ -133,8 +132,7 @@ public final class UploadStore: Sendable {
     /// Ends all work. Waits at most ``StoreConfiguration/processingWait`` until running targets have ended; then every
     /// current lease is superseded.
     ///
-    /// Received bytes are not acknowledged by this method, except those of uploads that have no row yet: release the
-    /// leases first.
+    /// Release the leases first: this method acknowledges received bytes only for uploads that have no row yet.
     public func close() {
         let deadline = SystemClock.deadline(in: configuration.processingWait)
         let uses = registry.close()

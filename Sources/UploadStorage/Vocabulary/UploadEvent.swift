@@ -94,11 +94,11 @@ package protocol EventRecords {
     func forEach(_ body: (OutboxEntry) -> Void) throws(StoreError)
     /// Requests another attempt for events that are set aside. The others do not change.
     func retry(_ numbers: [Int64]) throws(StoreError)
-    /// Removes events without a delivery.
+    /// Removes events. They are never delivered.
     func drop(_ numbers: [Int64]) throws(StoreError)
 }
 
-/// The numbers of events, since the store was opened if they are totals.
+/// The numbers of events. ``recorded``, ``delivered``, ``failedAttempts`` and ``dropped`` count since the store was opened.
 package struct OutboxStatistics: Sendable, Hashable {
     /// Events that wait for their delivery; `nil` until they are counted.
     package var waiting: Int?

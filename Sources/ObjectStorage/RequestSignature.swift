@@ -61,7 +61,7 @@ struct AccessKeys: Sendable, Hashable {
     var sessionToken: String?
 }
 
-/// No text that is made of the keys contains the secrets.
+/// Descriptions and dumps contain only the identifier.
 extension AccessKeys: CustomStringConvertible, CustomReflectable {
     var description: String { identifier }
     var customMirror: Mirror { Mirror(self, children: ["identifier": identifier]) }
