@@ -11,7 +11,7 @@ extension FileDescriptor {
 
     /// Creates a directory, relative to the working directory (mkdir(2)).
     package static func makeDirectory(_ path: String, mode: UInt32 = 0o700) throws(Errno) {
-        _ = try retryingOnInterrupt { mkdir(path, mode_t(mode)) }
+        _ = try retryingOnInterrupt { path.withCString { mkdir($0, mode_t(mode)) } }
     }
 
     /// Throws unless entries can be created in this directory (faccessat(2)).
@@ -35,12 +35,14 @@ extension FileDescriptor {
     /// uses the path of the descriptor in /proc, because only root may pass the descriptor itself.
     package func link(to directory: FileDescriptor, as path: String) throws(Errno) {
         _ = try retryingOnInterrupt {
-            linkat(AT_FDCWD, processPath, directory.rawValue, path, AT_SYMLINK_FOLLOW)
+            processPath.withCString { source in
+                path.withCString { linkat(AT_FDCWD, source, directory.rawValue, $0, AT_SYMLINK_FOLLOW) }
+            }
         }
     }
 
     /// Whether ``link(to:as:)`` can work, which needs /proc.
-    package var canBeLinked: Bool { access(processPath, F_OK) == 0 }
+    package var canBeLinked: Bool { processPath.withCString { access($0, F_OK) } == 0 }
 
     var processPath: String { "/proc/self/fd/\(rawValue)" }
 

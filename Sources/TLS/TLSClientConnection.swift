@@ -7,8 +7,8 @@ package final class TLSClientConnection {
     private let socket: ConnectedSocket
     private let session: gnutls_session_t
     private let credentials: gnutls_certificate_credentials_t
-    /// The number of bytes of content in an encrypted record that GnuTLS could not send yet; 0 if there is none.
-    private var pendingRecordSize = 0
+    /// Whether GnuTLS has an encrypted record that the socket did not accept yet.
+    private var hasPendingRecord = false
 
     /// The reason why a connection could not be established.
     package enum Failure: Error, Sendable, Hashable, CustomStringConvertible {
@@ -111,22 +111,23 @@ package final class TLSClientConnection {
     // MARK: - Content
 
     /// Sends bytes and returns how many were accepted, at least one.
-    /// - Throws: `EPIPE` or `ECONNRESET` if the peer has closed the connection.
+    /// - Parameter bytes: not empty.
+    /// - Throws: `EPIPE` if the connection cannot be used any more; `ETIMEDOUT`.
     package func send(_ bytes: ArraySlice<UInt8>, until deadline: Int64) throws(Errno) -> Int {
         while true {
             // GnuTLS keeps a record that the socket did not accept, and must send it before any other record.
             let count =
-                pendingRecordSize > 0
+                hasPendingRecord
                 ? gnutls_record_send(session, nil, 0)
                 : bytes.withUnsafeBytes { gnutls_record_send(session, $0.baseAddress, min($0.count, 16 << 10)) }
             if count > 0 {
-                pendingRecordSize = 0
+                hasPendingRecord = false
                 return count
             }
             switch Int32(count) {
-            case GNUTLS_E_INTERRUPTED: pendingRecordSize = min(bytes.count, 16 << 10)
+            case GNUTLS_E_INTERRUPTED: hasPendingRecord = true
             case GNUTLS_E_AGAIN:
-                pendingRecordSize = min(bytes.count, 16 << 10)
+                hasPendingRecord = true
                 try awaitSocket(until: deadline)
             default: throw .brokenPipe
             }

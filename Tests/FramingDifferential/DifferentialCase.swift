@@ -8,7 +8,7 @@
 
     /// A daemon in this process, with libmicrohttpd and the receive filter as the server uses them. It records all requests
     /// and answers each with 204.
-    final class RecordingDaemon: RequestRecorder {
+    final class RecordingDaemon: MinimalRequestService {
         private let received = Monitor<[ReferenceReading.Request]>([])
         private let contentCalls = Monitor(0)
         private let daemon = Monitor<MicroHTTPDaemon?>(nil)

@@ -48,7 +48,7 @@ struct DeliveryScheduleTests {
     func concurrency() {
         var schedule = schedule("a", "b", "c") { $0.concurrency = 2 }
         #expect(schedule.next(now: 0) != nil && schedule.next(now: 0) != nil)
-        #expect(schedule.next(now: 0) == nil && schedule.nextDue(now: 0) == nil)
+        #expect(schedule.next(now: 0) == nil && schedule.nextDue == nil)
         schedule.finished(2, .delivered, now: 0)
         #expect(schedule.next(now: 0)?.number == 3)
     }
@@ -64,7 +64,7 @@ struct DeliveryScheduleTests {
         for pause in [1, 2, 4, 8, 8, 8] as [Int64] {
             #expect(schedule.next(now: now)?.number == 1)
             schedule.finished(1, .failed(retryAfter: nil), now: now)
-            #expect(schedule.nextDue(now: now) == now + pause * Self.second)
+            #expect(schedule.nextDue == now + pause * Self.second)
             #expect(schedule.next(now: now + pause * Self.second - 1) == nil)
             now += pause * Self.second
         }
@@ -78,7 +78,7 @@ struct DeliveryScheduleTests {
             var schedule = schedule("a")
             #expect(schedule.next(now: 0) != nil)
             schedule.finished(1, .failed(retryAfter: retryAfter), now: 0, jitter: jitter)
-            #expect(schedule.nextDue(now: 0) == due)
+            #expect(schedule.nextDue == due)
         }
     }
 
@@ -112,12 +112,12 @@ struct DeliveryScheduleTests {
             schedule.finished(Int64(number), .failed(retryAfter: nil), now: 0)
         }
         #expect(schedule.isUnavailable && schedule.next(now: 0) == nil)
-        #expect(schedule.nextDue(now: 0) == Self.second)
+        #expect(schedule.nextDue == Self.second)
         // An event that was not tried before comes first.
         #expect(schedule.next(now: Self.second)?.number == 4)
         #expect(schedule.next(now: Self.second) == nil)
         schedule.finished(4, .failed(retryAfter: nil), now: Self.second)
-        #expect(schedule.nextDue(now: Self.second) == 3 * Self.second)
+        #expect(schedule.nextDue == 3 * Self.second)
         #expect(schedule.next(now: 3 * Self.second)?.number == 5)
         schedule.finished(5, .delivered, now: 3 * Self.second)
         #expect(!schedule.isUnavailable)
@@ -133,13 +133,13 @@ struct DeliveryScheduleTests {
         var now: Int64 = 0
         func fail(_ count: Int) {
             for _ in 0..<count {
-                now = max(now, schedule.nextDue(now: now) ?? 0)
+                now = max(now, schedule.nextDue ?? 0)
                 guard let entry = schedule.next(now: now) else { return #expect(Bool(false), "no event is due") }
                 schedule.finished(entry.number, .failed(retryAfter: nil), now: now)
             }
         }
         fail(12)
-        #expect(schedule.isUnavailable && schedule.nextDue(now: now) == now + 300 * Self.second)
+        #expect(schedule.isUnavailable && schedule.nextDue == now + 300 * Self.second)
         now += 300 * Self.second
         let probe = schedule.next(now: now)
         schedule.finished(probe?.number ?? 0, .failed(retryAfter: nil, isRejection: true), now: now)
@@ -147,7 +147,7 @@ struct DeliveryScheduleTests {
         #expect(Set((0..<3).compactMap { _ in schedule.next(now: now)?.number }).count == 3)
         for number in 1...4 as ClosedRange<Int64> { schedule.finished(number, .interrupted, now: now) }
         fail(2)
-        #expect(schedule.isUnavailable && schedule.nextDue(now: now) == now + Self.second)
+        #expect(schedule.isUnavailable && schedule.nextDue == now + Self.second)
     }
 
     @Test("an event that was tried is set aside after the retry time, and the next event of its upload follows")
@@ -238,7 +238,7 @@ struct DeliveryScheduleTests {
                 #expect(earlier.allSatisfy { $0.number < entry.number }, "seed \(seed)")
                 running.append(entry)
                 #expect(running.count <= rules.concurrency, "seed \(seed)")
-            } else if running.isEmpty, let due = schedule.nextDue(now: now) {
+            } else if running.isEmpty, let due = schedule.nextDue {
                 #expect(due > now, "seed \(seed)")
                 now = due
             }

@@ -40,7 +40,7 @@ struct DeliverySchedule: Sendable, Hashable {
         var due: Int64
         var isRunning = false
 
-        func isRemovable(with uploads: Set<String>) -> Bool {
+        func isWaiting(in uploads: Set<String>) -> Bool {
             stored.state == .waiting && uploads.contains(stored.event.upload)
         }
     }
@@ -104,7 +104,7 @@ struct DeliverySchedule: Sendable, Hashable {
     func canMakeRoom(for count: Int, now: Int64) -> Bool {
         if room >= count { return true }
         let uploads = removable(now: now)
-        return room + entries.count { $0.isRemovable(with: uploads) } >= count
+        return room + entries.count { $0.isWaiting(in: uploads) } >= count
     }
 
     /// Removes events if that is necessary to have room for `count` more events.
@@ -113,8 +113,8 @@ struct DeliverySchedule: Sendable, Hashable {
         if room >= count { return true }
         guard canMakeRoom(for: count, now: now) else { return false }
         let uploads = removable(now: now)
-        for entry in entries where entry.isRemovable(with: uploads) { removed.insert(entry.stored.event.upload) }
-        entries.removeAll { $0.isRemovable(with: uploads) }
+        for entry in entries where entry.isWaiting(in: uploads) { removed.insert(entry.stored.event.upload) }
+        entries.removeAll { $0.isWaiting(in: uploads) }
         return true
     }
 
@@ -158,7 +158,7 @@ struct DeliverySchedule: Sendable, Hashable {
 
     /// The time at which ``next(now:)`` has to be called again; `nil` if that depends only on running attempts and new
     /// events.
-    func nextDue(now: Int64) -> Int64? {
+    var nextDue: Int64? {
         guard running < (isUnavailable ? 1 : rules.concurrency) else { return nil }
         let due = firstOfUploads { !$0.isRunning }.map { entries[$0].due }.min()
         return due.map { isUnavailable ? nextProbe : $0 }

@@ -237,7 +237,7 @@ public final class EventDelivery: Sendable {
 
     private func next() -> OutboxEntry? {
         while true {
-            let deadline = state.withLock { $0.schedule.nextDue(now: SystemClock.monotonicNanoseconds()) }
+            let deadline = state.withLock { $0.schedule.nextDue }
             let found = state.wait(until: deadline) { state -> OutboxEntry?? in
                 if state.isClosing { return .some(nil) }
                 return state.schedule.next(now: SystemClock.monotonicNanoseconds()).map { .some($0) }

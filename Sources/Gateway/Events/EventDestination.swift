@@ -16,7 +16,7 @@ public enum EventDestination: Sendable {
     /// - Throws: ``SettingError`` that describes the mistake.
     public init(parsing text: String) throws(SettingError) { self = .destination(try Destination(parsing: text)) }
 
-    /// The URL or the program; `nil` for a function, which cannot be replaced by setting this value to `nil`.
+    /// The URL or the program; `nil` for a function. Setting `nil` has no effect.
     public var destination: Destination? {
         get { if case .destination(let destination) = self { destination } else { nil } }
         set { if let newValue { self = .destination(newValue) } }
@@ -36,8 +36,8 @@ public struct EventSettings: Sendable {
     public var timeout: Duration = .seconds(30)
     /// The time after which an event that cannot be delivered is set aside. Then the later events of its upload follow.
     public var retryTime: Duration = .seconds(86_400)
-    /// The time after which an event is dropped. Events that wait are not dropped within ``retryTime`` after the start of
-    /// the delivery, however long it did not run.
+    /// The time after which an event is dropped. After a start, waiting events are kept for at least ``retryTime``, even if
+    /// they are older.
     public var keepTime: Duration = .seconds(7 * 86_400)
     /// The maximum number of events that wait or are set aside. The oldest are dropped.
     public var maxCount = 1_000_000

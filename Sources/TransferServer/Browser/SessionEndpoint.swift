@@ -18,10 +18,10 @@ struct SessionEndpoint {
     }
 
     private func begin() -> Response {
-        // The request changes nothing on the server, so everyone who may read may send it. A session cannot extend
-        // itself: a new cookie needs the token again.
+        // A session cannot extend itself: a new cookie needs the token again.
         request.removeSessionCookie()
         var head = request.head
+        // The request changes nothing on the server, so the permission to read is sufficient.
         head.method = .get
         let identity: Identity
         do throws(AuthorizationRefusal) { identity = try service.identity(of: head, target) } catch {
@@ -105,7 +105,8 @@ struct RequestSource {
 /// What the sender of a request may do with files, for the page.
 struct SessionAccess {
     private let principal: String
-    /// The paths for which the token is valid, as the client requests them; empty: all paths.
+    /// The paths for which the token is valid, as the client requests them; empty: all paths, or none if ``scopes`` has
+    /// neither `read` nor `create` nor `write`.
     private let prefixes: [String]
     private let scopes: [TokenScope]
 
@@ -128,7 +129,7 @@ struct SessionAccess {
         where isAllowed(operation, place) {
             scopes.append(scope)
         }
-        if let token, token.allowsAdministration(at: routes.usagePath) { scopes.append(.admin) }
+        if let token, token.allowsReadingUsage(at: routes.usagePath) { scopes.append(.admin) }
         self.scopes = scopes
     }
 
@@ -150,8 +151,9 @@ struct SessionAccess {
 }
 
 extension TokenList.Token {
-    /// Whether the token allows reading the usage of all principals, whose path is `path`.
-    func allowsAdministration(at path: PathSegments?) -> Bool { scopes.contains(.admin) && covers(path) }
+    /// Whether the token allows reading the usage of all principals.
+    /// - Parameter path: the path of this usage.
+    func allowsReadingUsage(at path: PathSegments?) -> Bool { scopes.contains(.admin) && covers(path) }
 }
 
 extension ProblemDetails {

@@ -13,7 +13,7 @@ struct UsageEndpoint {
             return Response(ProblemDetails.methodNotAllowed, fields: ["Allow": "GET, HEAD"])
         }
         let includesAll = query?.split(separator: "&").contains { $0 == "all" || $0.hasPrefix("all=") } ?? false
-        if includesAll, identity.token?.allowsAdministration(at: service.routes.usagePath) != true {
+        if includesAll, identity.token?.allowsReadingUsage(at: service.routes.usagePath) != true {
             return Response(TokenAuthorizer.withoutAdministration)
         }
         let usage = service.store.currentUsage(of: includesAll ? nil : identity.principal)

@@ -48,8 +48,9 @@ final class ConnectionEntry: Sendable {
         /// The number of unacknowledged bytes of the response. It is used if the kernel does not report when data was
         /// last sent.
         var unacknowledged: Int32 = 0
-        /// The bytes of content received, and the nanoseconds during which the client could send.
+        /// The bytes of content received on this connection.
         var received: Int64 = 0
+        /// The nanoseconds during which the client could send content.
         var waited: Int64 = 0
         var rate = RateWindow()
         /// Whether ``close(reason:)`` was called because the server is stopping.
@@ -175,7 +176,7 @@ final class ConnectionEntry: Sendable {
     func close(ifOverdue timeouts: ConnectionTimeouts, now: Int64) {
         state.withLock {
             guard $0.isOpen, $0.closeReason == nil, let limit = timeouts.limit(for: $0.phase) else { return }
-            if let minimum = timeouts.minRate, let (bytes, nanoseconds) = moved($0, now: now),
+            if let minimum = timeouts.minRate, let (bytes, nanoseconds) = counters($0, now: now),
                 $0.rate.isTooSlow(
                     bytes: bytes, nanoseconds: nanoseconds, minimum: minimum, length: timeouts.rateWindow)
             {
@@ -202,9 +203,10 @@ final class ConnectionEntry: Sendable {
         }
     }
 
-    /// The bytes that the client has sent or acknowledged in this request, and the nanoseconds during which it could do
-    /// so; `nil` if they are unknown or do not matter in this phase.
-    private func moved(_ state: State, now: Int64) -> (bytes: Int64, nanoseconds: Int64)? {
+    /// Two counters whose differences give the rate of the client: the bytes that it has sent or acknowledged on this
+    /// connection, and the time in nanoseconds during which it could do so. `nil` if they are unknown or do not matter in
+    /// this phase.
+    private func counters(_ state: State, now: Int64) -> (bytes: Int64, nanoseconds: Int64)? {
         switch state.phase {
         case .content: (state.received, state.waited + max(0, now - state.since))
         case .response: output.acknowledgedBytes().map { ($0, now) }
@@ -213,16 +215,16 @@ final class ConnectionEntry: Sendable {
     }
 }
 
-/// The times in nanoseconds that a connection waits for its client.
+/// The timeouts of connections, in nanoseconds unless stated otherwise.
 struct ConnectionTimeouts: Sendable {
-    /// The seconds over which rates are averaged.
-    static let rateWindow: Int64 = 10
+    /// The seconds over which rates are averaged by default.
+    static let defaultRateWindow: Int64 = 10
 
     var header: Int64
     var idle: Int64
     /// The minimum rate of content and responses in bytes per second, and the seconds over which it is averaged.
     var minRate: Int64?
-    var rateWindow = Self.rateWindow
+    var rateWindow = Self.defaultRateWindow
     /// The time for a client to read an early response and stop sending.
     var discard: Int64 = 10_000_000_000
 

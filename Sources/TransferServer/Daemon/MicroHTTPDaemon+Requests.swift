@@ -146,7 +146,7 @@ extension MicroHTTPDaemon {
         }
         // libmicrohttpd does not get the Expect field, so the server sends 100 itself.
         if request.expectsContent, request.expectation == .continue100 {
-            guard connection.output.send(Self.continueHead, timeout: 2000) == .sent else { return .NO }
+            guard connection.output.send(Self.continueHead, timeout: Self.sendTimeout) == .sent else { return .NO }
         }
         return .YES
     }
@@ -175,6 +175,8 @@ extension MicroHTTPDaemon {
         return respondEarly(response, to: request, on: connection)
     }
 
+    /// The time in milliseconds in which the socket must accept a response that the server writes itself.
+    private static let sendTimeout: Int32 = 2000
     private static let continueHead = Array("HTTP/1.1 100 Continue\r\n\r\n".utf8)
 
     /// Sends a response before the content has ended, which libmicrohttpd cannot do. The server writes the response
@@ -189,7 +191,7 @@ extension MicroHTTPDaemon {
         fields.set("Connection", "close")
         let head = ResponseHead(status: response.status, fields: fields)
         let isHead = request.method == .head
-        let outcome = connection.output.send(head.serialized() + (isHead ? [] : content), timeout: 2000)
+        let outcome = connection.output.send(head.serialized() + (isHead ? [] : content), timeout: Self.sendTimeout)
         guard outcome == .sent else { return .NO }
         request.sent?.isQueued = true
         connection.output.endOutput()

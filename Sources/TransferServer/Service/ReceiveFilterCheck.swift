@@ -14,7 +14,8 @@ enum ReceiveFilterCheck {
         PUT /second HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nConnection: close\r\n\r\nagain
         """
     private static let expected = ["/first hello", "/second again"]
-    private static let nanoseconds: Int64 = 5_000_000_000
+    /// The maximum time of one attempt, in nanoseconds.
+    private static let timeout: Int64 = 5_000_000_000
 
     /// - Parameter credentials: the credentials of the server; if not `nil`, a connection with TLS is tested, too.
     /// - Returns: how the test failed; `nil` if the filter is effective.
@@ -33,20 +34,21 @@ enum ReceiveFilterCheck {
     private static func failureOnce(_ credentials: CurrentCredentials?) throws(Errno) -> String? {
         let service = Recorder()
         let registry = ConnectionRegistry(
-            timeouts: ConnectionTimeouts(header: nanoseconds, idle: nanoseconds), capacity: 1)
+            timeouts: ConnectionTimeouts(header: timeout, idle: timeout), capacity: 1)
         let daemon = MicroHTTPDaemon(service: service, registry: registry, credentials: credentials)
         try daemon.start(on: nil, options: MicroHTTPDaemon.Options(maxConnections: 1))
         defer { daemon.stop() }
         do {
-            let deadline = SystemClock.monotonicNanoseconds() + nanoseconds
+            let deadline = SystemClock.monotonicNanoseconds() + timeout
             let (client, server) = try ConnectedSocket.pair()
             try daemon.add(server)
             try sendRequests(client, isSecure: credentials != nil, until: deadline)
         } catch {
-            let received = service.received
-            return received.isEmpty
-                ? "the server did not receive the test request that it sent to itself (\(error))"
-                : "the server did not receive the second of two test requests that it sent to itself (\(error))"
+            return switch service.received.count {
+            case 0: "the server did not receive the test request that it sent to itself (\(error))"
+            case 1: "the server did not receive the second of two test requests that it sent to itself (\(error))"
+            default: "the server did not close the connection of its two test requests (\(error))"
+            }
         }
         let received = service.received
         return received == expected ? nil : "the server sent itself two test requests, but received \(received)"
@@ -66,7 +68,7 @@ enum ReceiveFilterCheck {
         }
     }
 
-    private final class Recorder: RequestRecorder {
+    private final class Recorder: MinimalRequestService {
         private let requests = Monitor<[String]>([])
 
         var received: [String] { requests.withLock { $0 } }
@@ -97,10 +99,11 @@ enum ReceiveFilterCheck {
     }
 }
 
-/// A service that only records requests.
-protocol RequestRecorder: RequestService {}
+/// A service for tests of the daemon. Its defaults accept every request and ignore all reports, so a type needs only
+/// `begin(_:for:)`.
+protocol MinimalRequestService: RequestService {}
 
-extension RequestRecorder {
+extension MinimalRequestService {
     func origin(of fields: Fields, peer: String?) -> RequestOrigin { RequestOrigin(client: peer) }
     func client(ofPeer peer: String?) -> ConnectionClient { ConnectionClient(peer, isExempt: true) }
     func client(of fields: Fields, origin: RequestOrigin) -> ConnectionClient? { nil }

@@ -37,7 +37,7 @@ public struct ServerConfiguration: Sendable {
     /// minimum.
     public var minRate: Int64?
     /// The time over which ``minRate`` is averaged.
-    public static let rateWindow: Duration = .seconds(ConnectionTimeouts.rateWindow)
+    public static let rateWindow: Duration = .seconds(ConnectionTimeouts.defaultRateWindow)
     /// The timeout for the head of the first request of a connection.
     public var headerTimeout: Duration
     /// The timeout of a connection on which no byte of content, of a response or of the next request is transferred.

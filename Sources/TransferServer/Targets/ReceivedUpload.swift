@@ -26,8 +26,10 @@ public final class ReceivedUpload: Sendable {
     public var idempotencyKey: String { lease.fingerprint }
 
     private struct Publishing {
+        /// Whether a publication is running.
         var isRunning = false
-        var hasEnded = false
+        /// Whether the call of the handler has ended, so that no publication may begin.
+        var hasCallEnded = false
         var result: Result<Response, StoreError>?
     }
 
@@ -167,7 +169,7 @@ public final class ReceivedUpload: Sendable {
     /// Waits for another publication of this upload. Returns false if the call of the handler has ended.
     private func beginPublication() -> Bool {
         publishing.waitForever { state in
-            if state.hasEnded { return false }
+            if state.hasCallEnded { return false }
             if state.isRunning { return nil }
             state.isRunning = true
             return true
@@ -177,7 +179,7 @@ public final class ReceivedUpload: Sendable {
     /// Ends the validity of the upload, and waits for a running publication: a handler that did not return in time must
     /// not use the bytes any more.
     func end() {
-        publishing.withLock { $0.hasEnded = true }
+        publishing.withLock { $0.hasCallEnded = true }
         publishing.notifyAll()
         publishing.waitForever { $0.isRunning ? nil : () }
     }

@@ -104,10 +104,10 @@ struct SessionAuthorizationTests {
             #expect(!list.tokens[1].allows(operation))
         }
         let usage = Routes([]).usagePath
-        #expect(list.tokens.map { $0.allowsAdministration(at: usage) } == [false, true, true])
+        #expect(list.tokens.map { $0.allowsReadingUsage(at: usage) } == [false, true, true])
         let limited = try TokenList(
             parsing: "a token-of-a-00000001 admin prefix=/files/\nb token-of-b-00000001 admin prefix=/onward/usage/")
-        #expect(limited.tokens.map { $0.allowsAdministration(at: usage) } == [false, true])
+        #expect(limited.tokens.map { $0.allowsReadingUsage(at: usage) } == [false, true])
     }
 }
 
