@@ -1,6 +1,6 @@
 /// The ranges in a Range field, unit "bytes" (RFC 9110 section 14.1, section 14.2).
 ///
-/// The caller must ignore Range for methods other than GET (section 14.2).
+/// The caller must ignore Range for methods other than GET (RFC 9110 section 14.2).
 package struct ByteRangeSet: Sendable, Hashable {
     /// One `range-spec`. Positions above `Int64.max` become `Int64.max`, which is beyond every representation.
     enum Specification: Sendable, Hashable {
@@ -16,7 +16,7 @@ package struct ByteRangeSet: Sendable, Hashable {
     ///
     /// The result is `nil` if the field must be ignored: if there is no line or several lines, if the unit is not
     /// bytes, or if a member is malformed or its last position precedes its first. The unit's case is ignored, and so
-    /// are empty list elements (section 5.6.1.2).
+    /// are empty list elements (RFC 9110 section 5.6.1.2).
     package init?(fieldLines: [String]) {
         guard fieldLines.count == 1 else { return nil }
         var scanner = FieldValueScanner(fieldLines[0].trimmingOptionalWhitespace)
@@ -138,7 +138,8 @@ package struct ContentRange: Sendable, Hashable {
     }
 
     /// Parses a field value. Returns `nil` for another unit, a malformed value, positions that contradict each other or
-    /// the size, and numbers above `Int64.max`. A recipient must not combine such a part with others (section 14.4).
+    /// the size, and numbers above `Int64.max`. A recipient must not combine such a part with others (RFC 9110 section
+    /// 14.4).
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let unit = scanner.token(), unit.equalsIgnoringASCIICase("bytes"), scanner.consume(" ") else {

@@ -16,7 +16,8 @@ package struct ContentDisposition: Sendable, Hashable {
 
     /// Parses a field value. Returns `nil` if it is malformed or names a parameter twice (RFC 6266 section 4.1).
     ///
-    /// `filename*` is decoded from UTF-8 or ISO-8859-1 (RFC 8187); when it is malformed it is ignored (section 4.3).
+    /// `filename*` is decoded from UTF-8 or ISO-8859-1 (RFC 8187); when it is malformed it is ignored (RFC 6266 section
+    /// 4.3).
     /// The value of `filename` is decoded as ISO-8859-1 unless it is UTF-8, as browsers do. White space around "=" is
     /// accepted, as the grammar of RFC 2616 allowed it.
     package init?(parsing value: String) {

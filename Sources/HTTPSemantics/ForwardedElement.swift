@@ -58,9 +58,9 @@ package struct ForwardedElement: Sendable, Hashable {
 package enum ForwardedNode: Sendable, Hashable, CustomStringConvertible {
     /// An address. A port is dropped.
     case address(IPAddress)
-    /// A name that the proxy generated, which begins with "_" (section 6.3).
+    /// A name that the proxy generated, which begins with "_" (RFC 7239 section 6.3).
     case obfuscated(String)
-    /// `unknown`: the proxy does not report the node (section 6.2).
+    /// `unknown`: the proxy does not report the node (RFC 7239 section 6.2).
     case unknown
 
     /// Parses the value of `for` or `by`, without its quotes.

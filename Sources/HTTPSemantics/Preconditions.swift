@@ -3,7 +3,7 @@
 /// Malformed values have the safe result: A malformed If-Match fails, so nothing is changed without a match. A
 /// malformed If-None-Match matches nothing for GET and HEAD, which yields the full response, and fails for every other
 /// method, so that nothing is overwritten. A malformed If-Range does not apply, which also yields the full response.
-/// Dates that are malformed or given in several lines are ignored, as section 13.1.3 and section 13.1.4 require.
+/// Dates that are malformed or given in several lines are ignored (RFC 9110 section 13.1.3 and section 13.1.4).
 package struct Preconditions: Sendable, Hashable {
     package enum Outcome: Sendable, Hashable {
         /// Perform the method; for GET, evaluate ``Preconditions/rangeApplies(current:)`` next.
@@ -51,8 +51,8 @@ package struct Preconditions: Sendable, Hashable {
 
     /// Evaluates all conditions except If-Range.
     ///
-    /// Call it only if the response would otherwise be 2xx or 412 (section 13.2.1). CONNECT, OPTIONS and TRACE select
-    /// no representation, so the result is always `proceed`.
+    /// Call it only if the response would otherwise be 2xx or 412 (RFC 9110 section 13.2.1). CONNECT, OPTIONS and TRACE
+    /// select no representation, so the result is always `proceed`.
     ///
     /// - Parameter current: The validators of the selected representation; `nil` when none exists.
     package func evaluate(method: Method, current: Validators?) -> Outcome {

@@ -186,7 +186,7 @@ package struct Authority: Sendable, Hashable {
     package let port: Int?
 
     /// Parses an authority. Returns `nil` for user information (RFC 9110 section 4.2.4) and for an empty host, which
-    /// "http" and "https" URIs must not have (section 4.2.1).
+    /// "http" and "https" URIs must not have (RFC 9110 section 4.2.1).
     package init?(parsing text: String) {
         var scanner = FieldValueScanner(text)
         let name: ArraySlice<UInt8>

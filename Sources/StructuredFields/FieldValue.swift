@@ -66,7 +66,7 @@ package enum BareItem: Hashable, Sendable {
     /// Any Unicode text, with its escapes decoded.
     case displayString(String)
 
-    /// The largest magnitude of an Integer and of a Date (RFC 9651 section 3.3.1, RFC 9651 section 3.3.7).
+    /// The largest magnitude of an Integer and of a Date (RFC 9651 section 3.3.1 and section 3.3.7).
     static let maxInteger = 999_999_999_999_999
 }
 

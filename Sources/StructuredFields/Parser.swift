@@ -145,26 +145,26 @@ package struct ParseFailure: Error, Hashable, Sendable {
         case trailingComma
         /// Two members are not separated by a comma.
         case missingComma
-        /// No key starts here (section 3.1.2).
+        /// No key starts here (RFC 9651 section 3.1.2).
         case invalidKey
         /// No Item or Inner List starts here.
         case invalidItem
-        /// The items of an Inner List are not separated by spaces (section 3.1.1).
+        /// The items of an Inner List are not separated by spaces (RFC 9651 section 3.1.1).
         case invalidInnerList
-        /// A sign without digits, or a Decimal that does not have one to three fractional digits (section 3.3.1,
-        /// section 3.3.2).
+        /// A sign without digits, or a Decimal that does not have one to three fractional digits (RFC 9651 section
+        /// 3.3.1 and section 3.3.2).
         case invalidNumber
         /// An Integer of more than 15 digits, or a Decimal with more than 12 before the point.
         case numberTooLong
-        /// A character or escape that a String does not allow (section 3.3.3).
+        /// A character or escape that a String does not allow (RFC 9651 section 3.3.3).
         case invalidString
-        /// Not base64 (section 3.3.5).
+        /// Not base64 (RFC 9651 section 3.3.5).
         case invalidByteSequence
-        /// Neither `?0` nor `?1` (section 3.3.6).
+        /// Neither `?0` nor `?1` (RFC 9651 section 3.3.6).
         case invalidBoolean
-        /// A Date with a fraction (section 3.3.7).
+        /// A Date with a fraction (RFC 9651 section 3.3.7).
         case invalidDate
-        /// A bad escape in a Display String, or escapes that are not UTF-8 (section 3.3.8).
+        /// A bad escape in a Display String, or escapes that are not UTF-8 (RFC 9651 section 3.3.8).
         case invalidDisplayString
     }
 

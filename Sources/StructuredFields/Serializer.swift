@@ -144,15 +144,15 @@ struct Serializer {
 package struct SerializationFailure: Error, Hashable, Sendable {
     /// The kind of value that cannot be serialized.
     package enum Reason: String, Hashable, Sendable {
-        /// An Integer outside ±999,999,999,999,999 (section 4.1.4).
+        /// An Integer outside ±999,999,999,999,999 (RFC 9651 section 4.1.4).
         case integerOutOfRange
-        /// A Date outside ±999,999,999,999,999 seconds (section 4.1.10).
+        /// A Date outside ±999,999,999,999,999 seconds (RFC 9651 section 4.1.10).
         case dateOutOfRange
-        /// A String with a character outside 0x20–0x7E (section 4.1.6).
+        /// A String with a character outside 0x20–0x7E (RFC 9651 section 4.1.6).
         case invalidString
-        /// A Token that is empty or has a character that a Token does not allow (section 4.1.7).
+        /// A Token that is empty or has a character that a Token does not allow (RFC 9651 section 4.1.7).
         case invalidToken
-        /// A key that is empty or has a character that a key does not allow (section 4.1.1.3).
+        /// A key that is empty or has a character that a key does not allow (RFC 9651 section 4.1.1.3).
         case invalidKey
     }
 

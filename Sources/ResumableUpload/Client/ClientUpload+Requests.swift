@@ -190,7 +190,7 @@ extension ClientRequest {
     /// Whether the content does not wait until the server has announced the upload resource. If the request is
     /// interrupted before that, all of the content is sent again, and the target may process it twice. So the content
     /// has to be short, and a repetition must have the same result: the request is a PUT (RFC 9110 section 9.2.2)
-    /// without a precondition (section 13.1), which would be false after the first success.
+    /// without a precondition (RFC 9110 section 13.1), which would be false after the first success.
     /// - Parameter fields: all fields that are sent.
     package func isSentAtOnce(with fields: Fields) -> Bool {
         method == .put && !content.exceeds(Self.maxSizeAtOnce)
