@@ -9,7 +9,7 @@ extension ClusterSQL {
     enum FilesError {
         /// The session that has stored an object has ended.
         static let sessionEnded = "ON001"
-        /// The pieces would not follow each other, or do not have the size of the file.
+        /// The pieces would not follow each other, do not have the size of the file, or do not reach the offset.
         static let gap = "ON002"
         /// An object was replaced or removed before, so it may be deleted at any time.
         static let garbage = "ON003"
@@ -151,6 +151,20 @@ extension ClusterSQL {
                 (SELECT p.start + p.size FROM onward.piece p WHERE p.blob = end_of_pieces.blob
                  ORDER BY p.start DESC LIMIT 1), 0);
         END $$;
+
+        -- An unfinished upload has the bytes before its offset, whatever has changed it. This is verified at the end of the
+        -- transaction, because the pieces are recorded after the offset.
+        CREATE FUNCTION onward.require_bytes() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF EXISTS (SELECT FROM onward.upload u
+                WHERE u.id = NEW.id AND u.phase < 2 AND u."offset" > onward.end_of_pieces(u.blob)) THEN
+                RAISE EXCEPTION 'the pieces do not reach the offset' USING ERRCODE = 'ON002';
+            END IF;
+            RETURN NULL;
+        END $$;
+        CREATE CONSTRAINT TRIGGER require_bytes AFTER INSERT OR UPDATE OF "offset" ON onward.upload
+            DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.phase < 2 AND NEW."offset" > 0)
+            EXECUTE FUNCTION onward.require_bytes();
 
         -- Raises an error with the SQLSTATE `state` if the pieces of a blob do not have `size` bytes.
         CREATE FUNCTION onward.require_size(blob text, size bigint, state text) RETURNS void LANGUAGE plpgsql AS $$

@@ -51,6 +51,7 @@ import Testing
     func rows(_ kind: Kind) throws {
         try withCatalog(kind) { catalog in
             let row = CatalogRow.testing(length: 9)
+            try catalog.storeBytes(of: row)
             try catalog.commit(.insert(row))
             #expect(try catalog.row(row.id) == row)
             #expect(throws: StoreError.invalidState("an upload with this identifier or blob exists")) {
@@ -88,6 +89,7 @@ import Testing
     func processing(_ kind: Kind) throws {
         try withCatalog(kind) { catalog in
             let row = CatalogRow.testing(offset: 3)
+            try catalog.storeBytes(of: row)
             try catalog.commit(.insert(row))
             try catalog.commit(.markProcessing(row.id, epoch: 2))
             #expect(try catalog.row(row.id)?.phase == .processing)
@@ -112,6 +114,7 @@ import Testing
     func intents(_ kind: Kind) throws {
         try withCatalog(kind) { catalog in
             let row = CatalogRow.testing(offset: 3)
+            try catalog.storeBytes(of: row)
             try catalog.commit(.insert(row))
             let intent = try intent()
             if kind == .cluster {
@@ -161,6 +164,7 @@ import Testing
     func failures(_ kind: Kind) throws {
         try withCatalog(kind) { catalog in
             let (first, second) = (CatalogRow.testing(), CatalogRow.testing())
+            try catalog.storeBytes(of: [first, second])
             try catalog.commit(.probe)
             let outcomes = catalog.commit([
                 .insert(first), .insert(second), .insert(first), advance(first, epoch: 2, offset: 3),
@@ -224,6 +228,7 @@ import Testing
         if kind == .memory { return }
         try withCatalog(kind) { catalog in
             let rows = (0..<8).map { _ in CatalogRow.testing() }
+            try catalog.storeBytes(of: rows)
             let failures = Counter()
             let threads = try rows.map { row in
                 try WorkerThread(name: "client") {

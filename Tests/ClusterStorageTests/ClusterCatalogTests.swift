@@ -170,6 +170,7 @@ struct ClusterCatalogTests {
         let fixture = try ClusterFixture()
         let catalog = try fixture.node { configuration, _ in configuration.quotaPerPrincipal = 1000 }
         let row = CatalogRow.testing()
+        try catalog.storeBytes(of: row)
         try catalog.commit(.insert(row))
         func advance(_ offset: Int64, length: Int64? = nil) throws(StoreError) {
             try catalog.commit(
@@ -394,6 +395,7 @@ struct ClusterCatalogTests {
         let catalog = try fixture.node(timeout: .seconds(2))
         for kills in [false, true] {
             let row = CatalogRow.testing()
+            try catalog.storeBytes(of: row)
             try catalog.commit(.insert(row))
             if kills { fixture.cluster.kill() } else { try fixture.cluster.stop() }
             guard case .failure(.unavailable) = catalog.commit([.insert(.testing())])[0] else {
@@ -418,6 +420,7 @@ struct ClusterCatalogTests {
         let fixture = try ClusterFixture(ownsServer: true)
         let catalog = try fixture.node(timeout: .seconds(1))
         let row = CatalogRow.testing()
+        try catalog.storeBytes(of: row)
         try catalog.commit(.insert(row))
         let change = CatalogChange.Advance(id: row.id, epoch: 1, offset: 5, length: nil, digestStates: [])
         let before = catalog.node.session.withLock { $0.batch }

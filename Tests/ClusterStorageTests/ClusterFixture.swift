@@ -125,6 +125,20 @@ extension CatalogRow {
     }
 }
 
+extension UploadCatalog {
+    /// Records 1001 bytes for each of these uploads, whose offset can then be increased. Only the catalog of a cluster
+    /// compares them.
+    func storeBytes(of rows: [CatalogRow]) throws {
+        guard let cluster = self as? ClusterCatalog else { return }
+        _ = try cluster.node.database.run(
+            DatabaseStatement(
+                "INSERT INTO onward.piece SELECT blob, 0, 1001, NULL, convert_to(repeat('x', 1001), 'UTF8')"
+                    + " FROM unnest($1::text[]) AS b (blob)", [.texts(rows.map(\.blob))]))
+    }
+
+    func storeBytes(of row: CatalogRow) throws { try storeBytes(of: [row]) }
+}
+
 extension ClusterCatalog {
     /// Acquires an upload without waiting for another node.
     func acquireNow(_ id: UploadID) throws(StoreError) -> HeldRow? { try acquire(id, until: 0) }

@@ -20,6 +20,7 @@ struct ClusterHoldTests {
         let fixture = try ClusterFixture()
         let (first, second) = (try fixture.node("a"), try fixture.node("b"))
         let row = CatalogRow.testing()
+        try first.storeBytes(of: row)
         try first.commit(.insert(row))
         #expect(first.holds(row.id, fence: 1) && !second.holds(row.id, fence: 1))
         #expect(try second.row(row.id) == row)
@@ -44,6 +45,7 @@ struct ClusterHoldTests {
         let fixture = try ClusterFixture()
         let (first, second) = (try fixture.node("a"), try fixture.node("b"))
         let row = CatalogRow.testing()
+        try first.storeBytes(of: row)
         try first.commit(.insert(row))
         let requests = Counter()
         first.onHolds { id in
@@ -74,6 +76,7 @@ struct ClusterHoldTests {
         } lost: { _ in
         }
         let row = CatalogRow.testing()
+        try first.storeBytes(of: row)
         try first.commit(.insert(row))
         // A use follows before the end of an earlier one is known.
         #expect(try first.acquireNow(row.id)?.fence == 2)
@@ -102,6 +105,7 @@ struct ClusterHoldTests {
         let fixture = try ClusterFixture()
         let node = try fixture.node("a")
         let row = CatalogRow.testing()
+        try node.storeBytes(of: row)
         try node.commit(.insert(row))
         let session = try node.node.currentSession()
         // The next batch with the number that the node knows is rejected, and the node resolves the outcomes once more.
@@ -117,6 +121,7 @@ struct ClusterHoldTests {
         let fixture = try ClusterFixture()
         let (first, second) = (try fixture.node("a"), try fixture.node("b"))
         let row = CatalogRow.testing()
+        try first.storeBytes(of: row)
         try first.commit(.insert(row))
         // As if the response to an acquisition had been lost.
         first.node.session.withLock { $0.removeHold(row.id) }
@@ -135,6 +140,7 @@ struct ClusterHoldTests {
             lost.notifyAll()
         }
         let row = CatalogRow.testing()
+        try first.storeBytes(of: row)
         try first.commit(.insert(row))
         try first.commit(advance(row.id, epoch: 1, offset: 3))
         let session = try first.node.currentSession()
@@ -213,6 +219,7 @@ struct ClusterHoldTests {
         let fixture = try ClusterFixture()
         let node = try fixture.node("a") { $1.renewal = 50_000_000 }
         let row = CatalogRow.testing()
+        try node.storeBytes(of: row)
         try node.commit(.insert(row))
         let session = try node.node.currentSession()
         func end() throws -> Int64? {
@@ -239,6 +246,7 @@ struct ClusterHoldTests {
         let fixture = try ClusterFixture()
         let nodes = try (0..<3).map { try fixture.node("\($0)") }
         let row = CatalogRow.testing()
+        try nodes[0].storeBytes(of: row)
         try nodes[0].commit(.insert(row))
         nodes[0].release(row.id, fence: 1)
         let fences = Monitor<[Int64]>([])

@@ -4,9 +4,9 @@ import Synchronization
 import SystemCalls
 import TestSupport
 import Testing
-import UploadStorage
 
 @testable import ClusterStorage
+@testable import UploadStorage
 
 /// Tests the bytes of uploads in an object storage.
 @Suite(.serialized, .enabled(if: PostgreSQLCluster.isInstalled, Comment(rawValue: PostgreSQLCluster.requirement)))
@@ -38,6 +38,43 @@ struct ObjectBlobTests {
         #expect(try first.area.open("b").readAll() == bytes)
         #expect(try first.area.openBlob("b").attributes().size == 30_000)
         #expect(try blob.identity() == other.identity())
+    }
+
+    @Test("an offset is recorded only with the pieces before it, and a change without them affects no other change")
+    func offsetsWithoutPieces() throws {
+        let node = try fixture.node(Self.small)
+        let bytes = content(5000)
+        func store(_ bytes: [UInt8], of row: CatalogRow) throws -> ObjectBlob {
+            let blob = try node.area.openBlob(row.blob)
+            try blob.append(bytes)
+            try blob.synchronize(including: .name)
+            return blob
+        }
+        func advance(_ row: CatalogRow, to offset: Int) -> CatalogChange {
+            .advance(
+                CatalogChange.Advance(id: row.id, epoch: 1, offset: Int64(offset), length: nil, digestStates: []))
+        }
+        let rows = (0..<2).map { _ in CatalogRow.testing() }
+        for row in rows {
+            try node.catalog.commit(.insert(row))
+            let blob = try store(Array(bytes[..<2000]), of: row)
+            try node.catalog.commit(advance(row, to: 2000))
+            withExtendedLifetime(blob) {}
+        }
+        // As if a request had found that the session may have ended, and forgotten the upload, before the change is made.
+        _ = try store(Array(bytes[2000...]), of: rows[0])
+        let kept = try store(Array(bytes[2000...]), of: rows[1])
+        let outcomes = node.catalog.commit([advance(rows[0], to: 5000), advance(rows[1], to: 5000)])
+        withExtendedLifetime(kept) {}
+        guard case .failure(.superseded) = outcomes[0], case .success = outcomes[1] else {
+            Issue.record("\(outcomes)")
+            return
+        }
+        for (row, size) in zip(rows, [2000, 5000]) {
+            #expect(try node.catalog.row(row.id)?.offset == Int64(size))
+            #expect(try node.area.open(row.blob).readAll() == Array(bytes[..<size]))
+        }
+        #expect(throws: StoreError.superseded) { try node.catalog.commit(.insert(.testing(offset: 1))) }
     }
 
     @Test("the blob of an upload without bytes can be opened, but a blob that belongs to no upload cannot")

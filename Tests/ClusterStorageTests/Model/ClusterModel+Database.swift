@@ -49,7 +49,7 @@ extension ClusterModel {
     /// Carries out a call, now.
     mutating func apply(_ request: Request) -> Response {
         switch request {
-        case .put(let key, let bytes, _):
+        case .put(let key, let bytes, _, _):
             objects[key] = bytes
             return .done
         case .delete(let key):
@@ -163,6 +163,8 @@ extension ClusterModel {
             if mutation == .publicationIgnoresRefusal, case .complete(let tag?) = change.effect { database.file = tag }
             return .rejected
         }
+        let end = change.pieces.last?.end ?? database.pieces.last?.end ?? 0
+        if change.offset > end, mutation != .offsetIgnoresPieces { return .rejected }
         if !change.pieces.isEmpty {
             let kept = database.pieces.filter { $0.start < change.from }
             let new = change.pieces.map(\.key)
@@ -170,8 +172,8 @@ extension ClusterModel {
             database.garbage.formUnion(database.pieces.map(\.key).filter { key in !kept.contains { $0.key == key } })
             database.garbage.subtract(new)
             database.pieces = kept + change.pieces
-            database.row.offset = max(database.row.offset, database.pieces.last?.end ?? 0)
         }
+        database.row.offset = max(database.row.offset, change.offset)
         switch change.effect {
         case .advance, .remove: break
         case .complete(let tag):

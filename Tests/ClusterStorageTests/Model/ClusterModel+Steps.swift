@@ -24,6 +24,8 @@ extension ClusterModel {
         case open(Int), renew(Int), end(Int), release(Int)
         /// A use ends; its hold is released in another step, so that a new use can begin before.
         case endUse(Int), releaseUse(Int)
+        /// A request finds that the session may have ended, and forgets the upload while its bytes are being stored.
+        case drop(Int)
         case list, query, deleteOrphans, removeSessions, claimGarbage, deleteGarbage
     }
 
@@ -164,10 +166,11 @@ extension ClusterModel {
         default: break
         }
         switch (call.request, call.response) {
-        case (.put(_, _, let change), _):
-            // The store may have ended its use meanwhile; then the object is an orphan.
-            guard let memory = nodes[node].memory else { return }
-            send(node, change, memory)
+        case (.put(_, _, let fence, var change), _):
+            // The store may have ended its use meanwhile. Then the pieces are forgotten, and the object is an orphan, but the
+            // change is sent as long as the node counts the upload as held.
+            if nodes[node].memory == nil { change.pieces = [] }
+            if nodes[node].session.lastHold(uploadID) != nil { send(node, change, fence: fence) }
         case (.change(_, _, _, let change), .done):
             if change.effect == .remove { wasCanceled = true } else { report(change.content, isNew: false) }
             switch change.effect {
@@ -321,7 +324,7 @@ extension ClusterModel {
         guard used[keyPath: count] < limits[keyPath: count] else { return }
         add(step) { next in
             next.used[keyPath: count] += 1
-            next.send(node, Change(from: 0, pieces: [], content: memory.content, effect: effect), memory)
+            next.send(node, Change(from: 0, pieces: [], content: memory.content, effect: effect), fence: memory.fence)
         }
     }
 
@@ -332,6 +335,9 @@ extension ClusterModel {
                 next.used.ends += 1
                 (next.nodes[node].memory, next.nodes[node].ending) = (nil, memory.fence)
             }
+        }
+        if case .put? = nodes[node].work?.request, nodes[node].memory != nil, !usesMemory(node) {
+            add(.drop(node)) { $0.nodes[node].memory = nil }
         }
         if let fence = nodes[node].ending {
             add(.releaseUse(node)) { next in
@@ -352,7 +358,7 @@ extension ClusterModel {
         let bytes = memory.content[from...] + [unit]
         let change = Change(
             from: from, pieces: [Piece(start: from, size: bytes.count, key: key)], content: memory.content + [unit])
-        let request = Request.put(key, Array(bytes), change)
+        let request = Request.put(key, Array(bytes), fence: memory.fence, change)
         func count(_ next: inout ClusterModel) {
             next.used.writes += 1
             next.nodes[node].objectCount += 1
@@ -361,7 +367,7 @@ extension ClusterModel {
             add(.write(node)) { next in
                 count(&next)
                 next.late.append(request)
-                next.send(node, change, memory)
+                next.send(node, change, fence: memory.fence)
             }
         } else {
             addCall(.write(node), of: node, isControl: false, add) { next in
@@ -371,10 +377,10 @@ extension ClusterModel {
         }
     }
 
-    mutating func send(_ node: Int, _ change: Change, _ memory: Memory) {
+    mutating func send(_ node: Int, _ change: Change, fence: Int64) {
         guard let session = nodes[node].session.number else { return }
         nodes[node].work = Call(
-            request: .change(session, batch: nodes[node].session.batch, fence: memory.fence, change),
+            request: .change(session, batch: nodes[node].session.batch, fence: fence, change),
             sentAt: clock(node))
     }
 

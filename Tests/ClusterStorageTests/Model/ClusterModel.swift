@@ -55,6 +55,8 @@ struct ClusterModel: Hashable {
         case outcomesStayUnknown
         /// The row is changed before the bytes are stored.
         case rowBeforeBytes
+        /// The database accepts an offset without the pieces before it.
+        case offsetIgnoresPieces
         /// The collector does not consider which sessions are alive.
         case collectorIgnoresSessions
         /// The collector deletes objects without looking for their names.
@@ -162,6 +164,8 @@ struct ClusterModel: Hashable {
         var content: [UInt8]
         var effect = Effect.advance
 
+        var offset: Int { content.count }
+
         enum Effect: Hashable {
             case advance, remove
             /// Completes the upload, with the entity tag of the published file in the final response.
@@ -235,7 +239,7 @@ struct ClusterModel: Hashable {
     }
 
     enum Request: Hashable {
-        case put(Key, [UInt8], Change)
+        case put(Key, [UInt8], fence: Int64, Change)
         case delete(Key)
         /// Also ends the earlier sessions of the process.
         case open(process: Int, number: Int)
