@@ -31,9 +31,7 @@ package final class ClusterNode: Sendable {
     let listener = Monitor<DatabaseListener?>(nil)
     let outcomeResolution = Monitor(OutcomeResolution())
     private let threads = Monitor<[WorkerThread]>([])
-    /// The time of the database minus the time since the start of this system, in nanoseconds; nil before the database was
-    /// reached for the first time.
-    private let clockDifference = Monitor<Int64?>(nil)
+    private let databaseClock = Monitor(DatabaseClock())
 
     struct Work {
         var releases: [NodeSession.Release] = []
@@ -176,18 +174,14 @@ package final class ClusterNode: Sendable {
 
     private var lifetimeMilliseconds: DatabaseValue { .integer(times.lifetime / 1_000_000) }
 
-    /// The clock of the database, advanced by the clock of this system, so that the clocks of all nodes agree. Before the
-    /// database was reached it is the clock of this system.
-    package var clock: ClockReading {
-        guard let difference = clockDifference.withLock({ $0 }) else { return SystemClock.reading() }
-        let boot = SystemClock.bootNanoseconds()
-        return ClockReading(wall: boot + difference, boot: boot)
-    }
+    /// The clock of the database, advanced by the clock of this system, so that the clocks of all nodes agree.
+    package var clock: ClockReading { databaseClock.withLock { $0.reading(at: SystemClock.reading()) } }
 
     private func open() throws(StoreError) {
-        if clockDifference.withLock({ $0 }) == nil { try control.updateClusterSchema() }
+        let isFirst = !databaseClock.withLock { $0.isKnown }
+        if isFirst { try control.updateClusterSchema() }
         try translating { () throws(DatabaseError) in
-            if clockDifference.withLock({ $0 }) == nil {
+            if isFirst {
                 _ = try control.run(DatabaseStatement(ClusterSQL.renumber))
             }
             // A session without the clock of the database would use that of this system.
@@ -207,7 +201,10 @@ package final class ClusterNode: Sendable {
     private func noteClock(_ response: DatabaseRows, sentAt: Int64) {
         guard let microseconds = response.integer(0, 0) else { return }
         let middle = sentAt + (Self.now - sentAt) / 2
-        clockDifference.withLock { $0 = microseconds * 1000 - middle }
+        let system = SystemClock.reading()
+        if let note = databaseClock.withLock({ $0.observed(microseconds * 1000, at: middle, system: system) }) {
+            report(note)
+        }
         for note in crashSafety.withLock({ $0.observed(response.text(0, 1)) }) { report(note) }
     }
 

@@ -350,13 +350,13 @@ extension ClusterSQL {
     /// The name of an object; NULL if no piece names one.
     static let someObject = "SELECT (SELECT object FROM onward.piece WHERE object IS NOT NULL LIMIT 1)"
 
-    /// Claims objects whose grace period has passed, so that other nodes do not delete them at the same time. Parameters:
-    /// the period in milliseconds, and the maximum number.
+    /// Claims objects that are garbage since $1 (microseconds since 1970) or longer, $2 at most, so that other nodes do not
+    /// delete them at the same time.
     static let claimGarbage = """
         UPDATE onward.garbage SET claimed_until = clock_timestamp() + interval '5 minutes'
         WHERE object = ANY (ARRAY(
             SELECT object FROM onward.garbage
-            WHERE since <= clock_timestamp() - $1 * interval '1 millisecond'
+            WHERE since <= timestamptz 'epoch' + $1 * interval '1 microsecond'
                 AND (claimed_until IS NULL OR claimed_until <= clock_timestamp())
             ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED))
         RETURNING object

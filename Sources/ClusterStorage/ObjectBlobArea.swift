@@ -27,7 +27,7 @@ package final class ObjectBlobArea: BlobArea {
         node: ClusterNode, objects: any ObjectStore, ledger: PieceLedger, limits: PieceLimits, writers: Int
     ) throws(StoreError) {
         self.node = node
-        collector = PieceCollector(database: node.database, objects: objects)
+        collector = PieceCollector(database: node.database, objects: objects, clock: { [node] in node.clock })
         do throws(Errno) {
             storage = try PieceStorage(objects: objects, ledger: ledger, limits: limits, writers: writers) {
                 [weak node, collector] () throws(StoreError) -> Int64 in

@@ -62,6 +62,7 @@ package final class PieceCollector: Sendable {
     private let database: Database
     private let objects: any ObjectStore
     private let settings: Settings
+    private let clock: @Sendable () -> ClockReading
     private let isStopped = Monitor(false)
     private let isOwn = Atomic(false)
     /// The time at which this process has first found that its database is a candidate, in monotonic nanoseconds.
@@ -69,10 +70,15 @@ package final class PieceCollector: Sendable {
     private let thread = Monitor<WorkerThread?>(nil)
     private let progress = Monitor(SharedStorageStatistics.Collection())
 
-    package init(database: Database, objects: any ObjectStore, settings: Settings = Settings()) {
+    /// - Parameter clock: the clock of the database, as its node knows it.
+    package init(
+        database: Database, objects: any ObjectStore, settings: Settings = Settings(),
+        clock: @escaping @Sendable () -> ClockReading = SystemClock.reading
+    ) {
         self.database = database
         self.objects = objects
         self.settings = settings
+        self.clock = clock
     }
 
     /// Collects on a thread of its own, until ``close()``.
@@ -140,8 +146,11 @@ package final class PieceCollector: Sendable {
     // MARK: Garbage
 
     private func collectGarbage() throws(StoreError) -> Int {
-        let rows = try run(
-            ClusterSQL.claimGarbage, [.integer(settings.gracePeriod.milliseconds), .integer(Int64(settings.batchSize))])
+        // The statement does not read the clock itself: it may have been set since the node has read it.
+        let reading = clock()
+        if reading.boot < reading.doubtfulUntil { return 0 }
+        let limit = reading.wall / 1000 - settings.gracePeriod.milliseconds * 1000
+        let rows = try run(ClusterSQL.claimGarbage, [.integer(limit), .integer(Int64(settings.batchSize))])
         let garbage = (0..<rows.count).compactMap { rows.text($0, 0) }
         try delete(garbage)
         if !garbage.isEmpty { _ = try run(ClusterSQL.removeGarbage, [.texts(garbage)]) }

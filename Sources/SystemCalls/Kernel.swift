@@ -63,6 +63,8 @@ package struct ClockReading: Sendable, Hashable {
     package var wall: Int64
     /// Nanoseconds since the system was started; they never jump.
     package var boot: Int64
+    /// The value of `boot` until which `wall` may be wrong, because it is that of a clock that was set forward.
+    package var doubtfulUntil = Int64.min
 
     package init(wall: Int64, boot: Int64) {
         self.wall = wall

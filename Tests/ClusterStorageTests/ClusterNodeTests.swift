@@ -1,5 +1,7 @@
+import HTTPSemantics
 import ObjectStorage
 import PostgreSQL
+import ResumableUpload
 import SystemCalls
 import TestSupport
 import Testing
@@ -97,20 +99,12 @@ struct ClusterNodeTests {
         try fixture.node("a").close(saving: nil)
         // The clock of the database is 1000 s ahead, and its first reading fails.
         try fixture.run("CREATE SEQUENCE public.readings")
-        try fixture.run(
+        try setClock(
+            of: fixture,
             """
-            CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS $$
-            BEGIN
-                IF current_query() LIKE 'SELECT (extract(epoch FROM clock_timestamp())%' AND nextval('public.readings') = 1
-                THEN RAISE EXCEPTION USING ERRCODE = '57014', MESSAGE = 'test'; END IF;
-                RETURN pg_catalog.clock_timestamp() + interval '1000 seconds';
-            END $$
-            """)
-        try fixture.run(
-            """
-            DO $$ BEGIN
-                EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database());
-            END $$
+            IF current_query() LIKE 'SELECT (extract(epoch FROM clock_timestamp())%' AND nextval('public.readings') = 1
+            THEN RAISE EXCEPTION USING ERRCODE = '57014', MESSAGE = 'test'; END IF;
+            RETURN pg_catalog.clock_timestamp() + interval '1000 seconds';
             """)
         let node = try fixture.node("b").node
         let number: Int64? = pollUntil(within: .seconds(20)) { try? node.currentSession() }
@@ -118,5 +112,88 @@ struct ClusterNodeTests {
         let ahead = node.clock.wall - SystemClock.realtimeNanoseconds()
         #expect(ahead > 900_000_000_000 && ahead < 1_100_000_000_000, "\(ahead)")
         #expect(try fixture.run("SELECT last_value FROM public.readings").integer(0, 0) ?? 0 >= 2)
+    }
+
+    /// Replaces the clock of the database for connections that are made from now on.
+    /// - Parameter body: the body of the function that returns the time.
+    private func setClock(of fixture: ClusterFixture, _ body: String) throws {
+        try fixture.run(
+            "CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz LANGUAGE plpgsql AS $$ BEGIN \(body) END $$")
+        try fixture.run(
+            """
+            DO $$ BEGIN
+                EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database());
+            END $$
+            """)
+    }
+
+    @Test("after the clock of the database was set forward, no node removes uploads, final responses or old objects")
+    func clockSetForward() throws {
+        let fixture = try ClusterFixture()
+        try fixture.node("a").close(saving: nil)
+        try fixture.run("CREATE TABLE public.clock AS SELECT interval '0' AS ahead")
+        try setClock(of: fixture, "RETURN pg_catalog.clock_timestamp() + (SELECT ahead FROM public.clock);")
+        let catalog = try fixture.node("b") { $1.renewal = 500_000_000 }
+        let node = catalog.node
+        let area = try ObjectBlobArea(node: node, objects: fixture.objects, ledger: catalog.ledger)
+        var configuration = StoreConfiguration(minFree: 0, processingWait: .zero)
+        configuration.clock = { node.clock }
+        let store = try UploadStore(catalog: catalog, area: area, configuration: configuration)
+        defer { store.close() }
+        let lease = try store.create(
+            NewUpload(principal: "alice", method: .put, target: "/files/f", expiresAt: store.time + 604_800))
+        let id = try #require(lease.id)
+        try Array("abc".utf8).withUnsafeBytes { try lease.append($0) }
+        let offset = try lease.acknowledge()
+        lease.release()
+        var finished = CatalogRow.testing(expiresAt: store.time + 86_400)
+        finished.phase = .complete(Response(status: 201))
+        try catalog.commit(.insert(finished))
+        try fixture.objects.put("data/old/1-1", [1], until: .max)
+        try fixture.run("INSERT INTO onward.garbage (object) VALUES ('data/old/1-1')")
+
+        try fixture.run("UPDATE public.clock SET ahead = '8 days'")
+        let isSet: Bool? = pollUntil(within: .seconds(30)) {
+            node.clock.wall - SystemClock.realtimeNanoseconds() > 600_000_000_000_000
+                && (try? catalog.commit(.probe)) != nil ? true : nil
+        }
+        #expect(isSet == true)
+        #expect(store.sweep().expired == 0)
+        #expect(try area.collector.collect().garbage == 0)
+        #expect(try store.record(id).offset == offset)
+        #expect(store.remaining(until: store.time - 86_400) > 3500)
+        #expect(try catalog.row(finished.id)?.phase == finished.phase)
+        #expect(fixture.objects.contents["data/old/1-1"] == [1])
+    }
+
+    @Test("the clock of the database is doubtful for an hour after it was set forward, also at the start of a node")
+    func doubtfulClock() {
+        let (second, hour): (Int64, Int64) = (1_000_000_000, 3600)
+        let day = 24 * hour * second
+        func system(_ seconds: Int64) -> ClockReading {
+            ClockReading(wall: (1_700_000_000 + seconds) * second, boot: (500 + seconds) * second)
+        }
+        let lifetimes = LifetimeClock(after: nil, at: system(0), lifetime: 100, isShared: true)
+        var clock = DatabaseClock()
+        func expiryTime(_ seconds: Int64) -> Int64? { lifetimes.expiryTime(at: clock.reading(at: system(seconds))) }
+        func observe(ahead: Int64, at seconds: Int64) -> ClusterObservation.Note? {
+            let reading = system(seconds)
+            return clock.observed(reading.wall + ahead, at: reading.boot, system: reading)
+        }
+        #expect(expiryTime(0) == nil && !clock.isKnown)
+        #expect(observe(ahead: 59 * second, at: 0) == nil)
+        #expect(expiryTime(10) == 1_700_000_069)
+        #expect(observe(ahead: day, at: 20)?.isProblem == true)
+        #expect(expiryTime(20) == nil && expiryTime(19 + hour) == nil)
+        #expect(expiryTime(20 + hour) == 1_700_000_020 + 25 * hour)
+        // It is corrected. Until the end of the hour it could be set forward once more.
+        #expect(observe(ahead: 0, at: 30)?.isProblem == true)
+        #expect(expiryTime(30) == nil && expiryTime(20 + hour) == 1_700_000_020 + hour)
+        var started = DatabaseClock()
+        let note = started.observed(system(0).wall + day, at: system(0).boot, system: system(0))
+        #expect(note?.text.contains("86400 s forward") == true)
+        #expect(lifetimes.expiryTime(at: started.reading(at: system(1))) == nil)
+        let past = lifetimes.time(at: started.reading(at: system(1))) - 100
+        #expect(lifetimes.remaining(until: past, at: started.reading(at: system(1))) == hour - 1)
     }
 }

@@ -24,7 +24,7 @@ extension UploadStore {
     private var markInterval: Int64 { max(1, min(60, configuration.lifetime.wholeSeconds / 8)) * 1_000_000_000 }
 
     /// Checks whether the wall clock has jumped, and saves a mark if it has, or if the next mark is due.
-    /// - Returns: seconds by which the clock jumped.
+    /// - Returns: seconds by which the clock jumped. Jumps of a shared clock are reported by its owner.
     func observeClock() -> Int64? {
         let reading = configuration.clock()
         let (jump, isDue) = context.clockObservation.withLock { observation in
@@ -39,6 +39,7 @@ extension UploadStore {
             return (jump, isDue)
         }
         if isDue { saveMark(at: reading) }
+        if catalog.isShared { return nil }
         return jump.map { ($0.magnitude < UInt64(Int64.max) ? $0 : Int64.max) / 1_000_000_000 }
     }
 

@@ -15,8 +15,8 @@ package struct LifetimeClock: Sendable {
     }
 
     /// Nanoseconds after a start within which nothing expires if the downtime seems longer than the lifetime of an
-    /// upload.
-    static let grace: Int64 = 3600 * 1_000_000_000
+    /// upload, and after a clock that several stores share was set forward.
+    package static let grace: Int64 = 3600 * 1_000_000_000
     /// The minimum change of the wall clock that counts as a jump, in nanoseconds.
     static let jump: Int64 = 1_000_000_000
 
@@ -53,15 +53,16 @@ package struct LifetimeClock: Sendable {
 
     func mark(at reading: ClockReading) -> Mark { Mark(time: nanoseconds(at: reading), wall: reading.wall) }
 
-    /// Whether the downtime seems longer than the lifetime of an upload, and the wall clock may still be corrected. No
-    /// mark is saved then.
+    /// Whether the downtime seems longer than the lifetime of an upload, or a shared clock was set forward, and the clock
+    /// may still be corrected. No mark is saved then.
     func isDoubtful(at reading: ClockReading) -> Bool {
-        doubtfulDowntime != nil && reading.boot - start.boot < Self.grace
+        reading.boot < reading.doubtfulUntil || (doubtfulDowntime != nil && reading.boot - start.boot < Self.grace)
     }
 
     /// Returns the clock to use after the wall clock was set while the downtime was doubtful: the downtime is
-    /// calculated again.
+    /// calculated again. A shared clock has no downtime.
     func corrected(at reading: ClockReading) -> LifetimeClock {
+        if isShared { return self }
         let wall = reading.wall.subtractingClamped(reading.boot - start.boot)
         return LifetimeClock(after: mark, at: ClockReading(wall: wall, boot: start.boot), lifetime: lifetime)
     }
@@ -73,7 +74,8 @@ package struct LifetimeClock: Sendable {
     func remaining(until expiresAt: Int64, at reading: ClockReading) -> Int64 {
         let end =
             doubtfulDowntime == nil ? expiresAt : max(expiresAt, (startTime.addingClamped(Self.grace)) / 1_000_000_000)
-        return max(0, end - time(at: reading))
+        let doubt = max(0, reading.doubtfulUntil.subtractingClamped(reading.boot)) / 1_000_000_000
+        return max(doubt, end - time(at: reading))
     }
 
     /// Returns the nanoseconds by which the wall clock was set between two readings; nil if it was not set, or if the

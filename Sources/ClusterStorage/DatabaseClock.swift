@@ -1,0 +1,49 @@
+import SystemCalls
+import UploadStorage
+
+/// What a node knows about the clock of the database. It is a value type with one method for each event.
+///
+/// If this clock is set forward, or a standby server with another clock replaces the database, uploads, final responses and
+/// old objects seem to have expired. So after a jump forward nothing expires for one hour, in which the clock can be
+/// corrected. A node that starts compares the clock with that of its own system.
+struct DatabaseClock {
+    /// The minimum difference that counts as a jump, in nanoseconds. It is larger than the error of a reading.
+    static let jump: Int64 = 60_000_000_000
+
+    /// The time of the database minus the time since the start of this system, in nanoseconds; nil before the first reading.
+    private var difference: Int64?
+    private var doubtfulUntil = Int64.min
+
+    var isKnown: Bool { difference != nil }
+
+    /// The clock of the database was read.
+    /// - Parameters:
+    ///   - wall: its time in nanoseconds since 1970.
+    ///   - boot: the time since the start of this system at the same moment.
+    ///   - system: a reading of the clocks of this system.
+    /// - Returns: the line for the log if the time is not the expected one.
+    mutating func observed(_ wall: Int64, at boot: Int64, system: ClockReading) -> ClusterObservation.Note? {
+        let ahead = wall - boot - (difference ?? system.wall - system.boot)
+        let reference = isKnown ? "was set" : "differs from that of this server:"
+        difference = wall - boot
+        guard abs(ahead) >= Self.jump else { return nil }
+        let seconds = abs(ahead) / 1_000_000_000
+        if ahead < 0 {
+            return .init(isProblem: true, text: "the clock of the database \(reference) \(seconds) s back")
+        }
+        doubtfulUntil = boot + LifetimeClock.grace
+        return .init(
+            isProblem: true,
+            text: "the clock of the database \(reference) \(seconds) s forward; no upload expires for one hour, so"
+                + " that the clock can be corrected")
+    }
+
+    /// The clock of the database at a moment. Before the first reading it is the clock of this system, by which nothing
+    /// expires.
+    func reading(at system: ClockReading) -> ClockReading {
+        var reading = system
+        if let difference { reading.wall = system.boot + difference }
+        reading.doubtfulUntil = isKnown ? doubtfulUntil : system.boot + LifetimeClock.grace
+        return reading
+    }
+}
