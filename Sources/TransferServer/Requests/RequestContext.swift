@@ -137,6 +137,20 @@ struct SentResponse {
 }
 
 extension RequestContext {
+    /// Sends the URL of a new upload in a 104 response.
+    /// - Parameter isFollowed: whether all content has arrived. The client then has nothing to send for which it needs the
+    ///   URL.
+    @discardableResult
+    func announce(_ head: ResponseHead, isFollowed: Bool) -> SocketOutput.Outcome {
+        let outcome = interim.send(head, timeout: 1000, isFollowed: isFollowed)
+        switch outcome {
+        case .sent: explanation?.announcements += 1
+        case .notWritable: explanation?.unwritable += 1
+        case .broken: break
+        }
+        return outcome
+    }
+
     /// Adds the common fields to the response, and keeps its status for the log.
     func complete(_ response: Response) -> Response {
         var response = response

@@ -178,8 +178,12 @@ struct TargetEndpoint {
             let connection = request.connection
             lease.onRevocation { connection.close(reason: .takenOver) }
             let location = isUpload ? lease.id.map { service.routes.path(of: $0) } : nil
-            let announcement = location.flatMap { announce($0, responses, isFollowed: arrivesNow) }
-            if announcement == .broken {
+            let announcement =
+                responses.allowsInterimResponses
+                ? location.map { responses.announcement(location: $0, limits: limits) } : nil
+            let isFindable = lease.isFindable
+            let outcome = isFindable ? announcement.map { request.announce($0, isFollowed: arrivesNow) } : nil
+            if outcome == .broken {
                 // The client did not receive the URL of this upload.
                 lease.release()
                 if let id = lease.id { _ = try? service.store.cancel(id, principal: principal) }
@@ -188,9 +192,12 @@ struct TargetEndpoint {
             let context = UploadExchange.Context(
                 service: service, request: request, identity: identity, responses: responses, upload: upload,
                 route: route, target: stored.target)
+            let delayed = isFindable ? nil : announcement
             return try UploadExchange.begin(
                 context, lease: lease, plan: plan,
-                kind: isComplete == nil ? .plain : .creation(location: location, isAnnounced: announcement == .sent))
+                kind: isComplete == nil
+                    ? .plain : .creation(location: location, isAnnounced: outcome == .sent || delayed != nil),
+                announcement: delayed)
         } catch .superseded {
             return .drop
         } catch {
@@ -240,22 +247,5 @@ struct TargetEndpoint {
         request.upload = lease.id
         request.progress.hasCreated = true
         return lease
-    }
-
-    /// Sends the URL of a new upload in a 104 response; `nil` if the client gets no interim responses.
-    /// - Parameter isFollowed: whether all content has arrived. The client then has nothing to send for which it needs the
-    ///   URL.
-    private func announce(
-        _ location: String, _ responses: UploadResponses, isFollowed: Bool
-    ) -> SocketOutput.Outcome? {
-        guard responses.allowsInterimResponses else { return nil }
-        let head = responses.announcement(location: location, limits: limits)
-        let outcome = request.interim.send(head, timeout: 1000, isFollowed: isFollowed)
-        switch outcome {
-        case .sent: request.explanation?.announcements += 1
-        case .notWritable: request.explanation?.unwritable += 1
-        case .broken: break
-        }
-        return outcome
     }
 }

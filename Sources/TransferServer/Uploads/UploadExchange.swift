@@ -23,7 +23,7 @@ final class UploadExchange: Exchange {
         case plain
         /// - Parameters:
         ///   - location: the location of the upload resource; `nil` if there is no upload resource.
-        ///   - isAnnounced: whether a 104 response with the location was sent.
+        ///   - isAnnounced: whether a 104 response with the location was sent, or will be before the response.
         case creation(location: String?, isAnnounced: Bool)
         case append
         /// A retrieval that completes an upload whose content is complete.
@@ -41,11 +41,18 @@ final class UploadExchange: Exchange {
     private var isRemoved = false
     /// Whether another request, possibly of another server, may have reported a later offset.
     private var isTakenOver = false
+    /// The 104 response of a creation that is sent immediately before the response, because another server cannot find the
+    /// upload before. So a client that gets the URL can use it at any server. All its content has arrived, so it has
+    /// nothing to send for which it needs the URL earlier.
+    private var announcement: ResponseHead?
 
-    private init(_ context: Context, lease: UploadLease, plan: ContentPlan, kind: Kind) {
+    private init(
+        _ context: Context, lease: UploadLease, plan: ContentPlan, kind: Kind, announcement: ResponseHead? = nil
+    ) {
         self.context = context
         self.lease = lease
         self.kind = kind
+        self.announcement = announcement
         counter = ContentCounter(plan)
         pace = AcknowledgmentPace(
             start: plan.start, now: SystemClock.monotonicNanoseconds(),
@@ -58,9 +65,9 @@ final class UploadExchange: Exchange {
     /// Prepares the lease for the content that the plan expects.
     /// - Throws: only `superseded`, if another request has taken the upload over.
     static func begin(
-        _ context: Context, lease: UploadLease, plan: ContentPlan, kind: Kind
+        _ context: Context, lease: UploadLease, plan: ContentPlan, kind: Kind, announcement: ResponseHead? = nil
     ) throws(StoreError) -> FirstStep {
-        let exchange = UploadExchange(context, lease: lease, plan: plan, kind: kind)
+        let exchange = UploadExchange(context, lease: lease, plan: plan, kind: kind, announcement: announcement)
         context.request.explanation?.progressObstacle = exchange.progressObstacle
         do throws(StoreError) {
             if plan.determinesLength, let length = plan.length { try lease.setLength(length) }
@@ -93,7 +100,14 @@ final class UploadExchange: Exchange {
         let step = store(bytes)
         if case .proceed = step { return step }
         lease.release()
+        announce(before: step)
         return step
+    }
+
+    private func announce(before step: NextStep) {
+        guard let head = announcement, case .respond = step, lease.isFindable, !isRemoved else { return }
+        announcement = nil
+        request.announce(head, isFollowed: true)
     }
 
     // If the storage fails, the client gets a response although it sends nothing. The interval is a second, because
@@ -218,8 +232,14 @@ final class UploadExchange: Exchange {
     // MARK: End of the content
 
     func finish() -> NextStep {
+        let step = endContent()
         // The lease is released before the response is sent, so that a later request does not close this connection.
-        defer { lease.release() }
+        lease.release()
+        announce(before: step)
+        return step
+    }
+
+    private func endContent() -> NextStep {
         do {
             if let refusal = try verifyContentDigest() { return .respond(refusal) }
             switch counter.end() {

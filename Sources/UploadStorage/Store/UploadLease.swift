@@ -42,6 +42,10 @@ package final class UploadLease: Sendable {
     /// it.
     package var reportableOffset: Int64? { upload.hasDurableRow ? acknowledged : nil }
 
+    /// Whether the URL of the upload may be sent: all stores that share the catalog can find the upload. A store that does
+    /// not share it finds an upload without a row, too.
+    package var isFindable: Bool { !context.catalog.isShared || upload.hasDurableRow }
+
     /// Whether the lease is valid: the upload has not been taken over.
     package var isCurrent: Bool { upload.epochMirror.load(ordering: .acquiring) == epoch }
 

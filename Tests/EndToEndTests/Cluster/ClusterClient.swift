@@ -104,11 +104,6 @@ struct ClusterClient {
         }
         let response = try connect().exchange(.retrieval(.v8, location))
         guard try isAvailable(response, upload) else { return }
-        if response.status == 404, upload.reported == 0 {
-            // The creation failed before any byte was acknowledged.
-            upload.location = nil
-            return
-        }
         guard response.status == 204, let offset = response.offset.map({ Int($0) }) else {
             throw failure("the upload is lost: \(response)", upload)
         }

@@ -235,6 +235,30 @@ struct ClusterPartitionTests {
         }
     }
 
+    @Test("a client gets the URL of a short upload only when every server can find the upload")
+    func announcement() throws {
+        try withCluster(2, [], Self.features) { cluster in
+            let (first, second, proxy) = (cluster.nodes[0], cluster.nodes[1], cluster.links[0].storage)
+            // So many bytes are not only in the row.
+            let content = Array(Self.content[..<70_000])
+            proxy.set(Self.stalled)
+            let connection = try first.connect()
+            try connection.send(.creation(.v8, "PUT", "/files/s", complete: true, .bytes(content)))
+            // Usually all content has arrived at once, and the server sends nothing. If the content is late, the upload has
+            // a row.
+            if !connection.staysSilent(for: .seconds(1)) {
+                let location = try #require(try connection.requireInterim().location)
+                #expect([204, 503].contains(try second.retrieve(location).status))
+            }
+            proxy.set(.open)
+            let response = try connection.readResponse(to: "PUT", within: .seconds(60))
+            #expect(response.status == 201, "\(response)")
+            let location = try #require(response.interim.compactMap(\.location).first)
+            let retrieved = try second.retrieve(location)
+            #expect(retrieved.status == 204 && retrieved.complete == true, "\(retrieved)")
+        }
+    }
+
     @Test("a short failure of the storage only delays an upload")
     func shortFault() throws {
         try withCluster(1, [], Self.features) { cluster in
