@@ -198,6 +198,35 @@ struct PublicationTransactionTests {
         #expect(try names() == 1 && endings() == [.completed])
     }
 
+    @Test("publications under one name store their bytes at the same time, so they fail together if the storage stalls")
+    func stalledStorage() throws {
+        let requests = Counter()
+        let hasEnded = Monitor(false)
+        fixture.objects.setFault { operation in
+            guard case .put(let key, _) = operation, key.hasPrefix("data/") else { return nil }
+            requests.next()
+            hasEnded.waitForever { $0 ? () : nil }
+            return .fail(.unavailable("test"))
+        }
+        let failures = Monitor<[StoreError]>([])
+        let threads = try (0..<4).map { _ in
+            let lease = try Kind.plain.create(in: store)
+            let publication = try publication()
+            return try WorkerThread(name: "client") {
+                do throws(StoreError) { _ = try lease.publish(publication) } catch {
+                    failures.withLock { $0.append(error) }
+                }
+                lease.release()
+            }
+        }
+        let areStoring: Bool? = pollUntil(within: .seconds(20)) { requests.value == 4 ? true : nil }
+        hasEnded.withLock { $0 = true }
+        hasEnded.notifyAll()
+        for thread in threads { thread.join() }
+        #expect(areStoring == true)
+        #expect(failures.withLock { $0.count } == 4)
+    }
+
     @Test("a request is retained only together with the end of its upload, and only with all its bytes")
     func retention() throws {
         let overtaken = try Kind.recorded.create(in: store)

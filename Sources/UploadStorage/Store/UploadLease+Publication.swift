@@ -7,6 +7,11 @@ extension UploadLease {
     private static let maxAttempts = 1000
 
     func publishUnderSomeName(_ publication: Publication) throws(StoreError) -> Response {
+        if context.publishingArea == nil {
+            // A shared storage can stall. Nothing else that needs the name waits until these bytes are stored.
+            guard let blob = upload.monitor.withLock({ $0.blob }) else { throw .superseded }
+            try upload.synchronize(blob, including: .attributes, duringCallOf: epoch)
+        }
         var name = publication.name
         for attempt in 1...Self.maxAttempts {
             let response = try registry.withName(name, for: upload.id) { () throws(StoreError) in
