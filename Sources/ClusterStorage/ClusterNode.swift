@@ -15,6 +15,8 @@ package final class ClusterNode: Sendable {
     private let process = UploadID().text
     /// The number of attempts to open a session.
     private let openings = Monitor<Int64>(0)
+    /// The error with which the last attempt failed, if that does not mean that the database cannot be reached.
+    private let openingError = Monitor<StoreError?>(nil)
     private let isExclusive: Bool
     /// Whether this node may become the one that delivers events.
     let deliversEvents: Bool
@@ -179,7 +181,8 @@ package final class ClusterNode: Sendable {
 
     private func open() throws(StoreError) {
         let isFirst = !databaseClock.withLock { $0.isKnown }
-        if isFirst { try control.updateClusterSchema() }
+        // A newer version can have changed the schema since the last session.
+        try control.updateClusterSchema()
         try translating { () throws(DatabaseError) in
             if isFirst {
                 _ = try control.run(DatabaseStatement(ClusterSQL.renumber))
@@ -272,7 +275,20 @@ package final class ClusterNode: Sendable {
 
     /// Opens the next session.
     /// - Returns: false if it has to be repeated soon.
-    private func reopen() -> Bool { isExclusive || (try? open()) != nil }
+    private func reopen() -> Bool {
+        if isExclusive { return true }
+        do throws(StoreError) { try open() } catch {
+            if case .unavailable = error { return false }
+            let isNew = openingError.withLock { last in
+                defer { last = error }
+                return last != error
+            }
+            if isNew { report(.init(isProblem: true, text: "the database cannot be used: \(error)")) }
+            return false
+        }
+        openingError.withLock { $0 = nil }
+        return true
+    }
 
     /// - Returns: false if it has to be repeated soon.
     private func renewOrOpen() -> Bool {

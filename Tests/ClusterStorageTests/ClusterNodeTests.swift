@@ -114,6 +114,31 @@ struct ClusterNodeTests {
         #expect(try fixture.run("SELECT last_value FROM public.readings").integer(0, 0) ?? 0 >= 2)
     }
 
+    @Test("a node reports why it opens no session in a database that a newer version has changed")
+    func newerSchema() throws {
+        let fixture = try ClusterFixture()
+        let notes = Monitor<[String]>([])
+        var times = NodeSession.Times()
+        times.renewal = 500_000_000
+        let node = try ClusterNode(
+            database: fixture.connect(), control: fixture.connect(), name: "a", times: times,
+            report: { note in
+                notes.withLock { $0.append(note.text) }
+                notes.notifyAll()
+            })
+        defer { node.close() }
+        let session = try node.currentSession()
+        try fixture.run("INSERT INTO onward.migration (version, oldest) VALUES (99, 99)")
+        // Its session ends, for example because the database could not be reached for some time.
+        try fixture.endSession(session)
+        #expect(notes.wait(until: seconds(20)) { $0.contains { $0.contains("(schema 99)") } ? true : nil } == true)
+        #expect(throws: StoreError.self) { try node.currentSession() }
+        try fixture.run("DELETE FROM onward.migration WHERE version = 99")
+        let next: Int64? = pollUntil(within: .seconds(20)) { try? node.currentSession() }
+        #expect(next ?? 0 > session)
+        #expect(notes.withLock { $0.count { $0.contains("(schema 99)") } } == 1)
+    }
+
     /// Replaces the clock of the database for connections that are made from now on.
     /// - Parameter body: the body of the function that returns the time.
     private func setClock(of fixture: ClusterFixture, _ body: String) throws {
