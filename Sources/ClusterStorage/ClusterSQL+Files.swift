@@ -387,9 +387,14 @@ extension ClusterSQL {
             AND NOT EXISTS (SELECT FROM onward.piece p WHERE p.object = o.object)
             AND NOT EXISTS (SELECT FROM onward.garbage g WHERE g.object = o.object)
         """
-    /// The next blobs after $1.
+    /// The next blobs after $1, $2 at most. Reads one piece of each blob: `DISTINCT` would read all of them.
     static let blobs = """
-        SELECT DISTINCT blob FROM onward.piece WHERE blob > $1 ORDER BY blob LIMIT $2
+        WITH RECURSIVE found (blob) AS (
+            SELECT (SELECT min(blob) FROM onward.piece WHERE blob > $1)
+            UNION ALL
+            SELECT (SELECT min(p.blob) FROM onward.piece p WHERE p.blob > f.blob) FROM found f WHERE f.blob IS NOT NULL
+        )
+        SELECT blob FROM found WHERE blob IS NOT NULL LIMIT $2
         """
     static let dropPiecesOfMany = "SELECT onward.drop_pieces(blob) FROM unnest($1) AS b (blob)"
 }
