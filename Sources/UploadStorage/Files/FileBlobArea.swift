@@ -215,9 +215,10 @@ final class FileBlob: Blob {
 ///
 /// One call for the file system is much faster than one for each file, unless there is much to write that does not
 /// belong to these files: content of large uploads, or of other programs. Then it may take many seconds. So once a call
-/// is slow, later files do not wait for it, and a pause follows it. A pause also follows a call that has failed: the
-/// failed write may be one of another program, which the next call would report, too. A trial, for which no file waits,
-/// ends the pause, or is followed by a longer one.
+/// is slow, later files do not wait for it, until a trial, for which no file waits, is fast. The first trial follows the
+/// slow call at once, because that call has written everything that had gathered. After each slow trial a longer pause
+/// follows. A pause also follows a call that has failed: the failed write may be one of another program, which the next
+/// call would report, too.
 struct FileSystemSynchronization: Sendable, Hashable {
     private static let (minPause, maxPause): (Int64, Int64) = (1_000_000_000, 60_000_000_000)
 
@@ -226,8 +227,8 @@ struct FileSystemSynchronization: Sendable, Hashable {
     private let slowTime: Int64
     /// The time at which the running call began; `nil` if none runs. All times are monotonic, in nanoseconds.
     private var begun: Int64?
-    /// The last pause; 0 after a call that was fast and succeeded.
-    private var pause: Int64 = 0
+    /// The pause after the last call or trial; `nil` if that was fast and succeeded.
+    private var pause: Int64?
     private var pauseEnd: Int64 = .min
     private var isTrying = false
 
@@ -236,18 +237,18 @@ struct FileSystemSynchronization: Sendable, Hashable {
         self.slowTime = slowTime
     }
 
-    func isUsable(at now: Int64) -> Bool { isSupported && pause == 0 && !isSlow(at: now) }
+    func isUsable(at now: Int64) -> Bool { isSupported && pause == nil && !isSlow(at: now) }
 
     /// Whether the caller has to make a trial, because a pause has ended.
     mutating func beginTrial(at now: Int64) -> Bool {
-        guard pause > 0, now >= pauseEnd, !isTrying else { return false }
+        guard pause != nil, now >= pauseEnd, !isTrying else { return false }
         isTrying = true
         return true
     }
 
     mutating func endTrial(from begin: Int64, to end: Int64, isDone: Bool) {
         isTrying = false
-        note(isGood: isDone && end - begin <= slowTime, at: end)
+        note(isDone: isDone, isSlow: end - begin > slowTime, at: end)
     }
 
     private func isSlow(at now: Int64) -> Bool { begun.map { now - $0 > slowTime } ?? false }
@@ -257,12 +258,17 @@ struct FileSystemSynchronization: Sendable, Hashable {
 
     /// - Parameter isDone: whether the call has succeeded.
     mutating func end(at now: Int64, isDone: Bool) {
-        note(isGood: isDone && !isSlow(at: now), at: now)
+        note(isDone: isDone, isSlow: isSlow(at: now), at: now)
         begun = nil
     }
 
-    private mutating func note(isGood: Bool, at now: Int64) {
-        pause = isGood ? 0 : min(max(2 * pause, Self.minPause), Self.maxPause)
-        if !isGood { pauseEnd = now + pause }
+    private mutating func note(isDone: Bool, isSlow: Bool, at now: Int64) {
+        if isDone && !isSlow {
+            pause = nil
+            return
+        }
+        let next = pause.map { min(max(2 * $0, Self.minPause), Self.maxPause) } ?? (isDone ? 0 : Self.minPause)
+        pause = next
+        pauseEnd = now + next
     }
 }
