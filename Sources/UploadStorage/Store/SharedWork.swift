@@ -79,8 +79,9 @@ package final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
         // The requests of this thread are the oldest.
         var own: [Outcome]?
         for count in 1... {
-            // Other threads that are ready to run can now add requests, which are then served together with these.
-            WorkerThread.yieldProcessor()
+            // Other threads that are ready to run can now add requests, which are then served together with these. A thread
+            // that adds several requests has gathered them already.
+            if requests.count == 1 { WorkerThread.yieldProcessor() }
             let waiters = takeWaiters()
             let started = SystemClock.monotonicNanoseconds()
             let begun = begin(waiters.count == 1 ? waiters[0].requests : waiters.flatMap(\.requests))
