@@ -108,10 +108,12 @@ extension WorkerThread {
 
 /// State behind a lock, with a condition variable that threads can wait on (pthread_cond_wait(3)).
 ///
-/// The methods are inlinable, so that they are specialized for the state in other modules.
+/// The methods are inlinable, so that they are specialized for the state in other modules. The compiler does that only if
+/// the type is also `@usableFromInline`.
 ///
 /// The lock is not recursive. Call ``notifyAll()`` or ``notifyOne()`` after a change that other threads may wait
 /// for.
+@usableFromInline
 package struct Monitor<State>: @unchecked Sendable {
     // The state, followed by mutex and condition, in one allocation. They stay at fixed addresses until `deinit`.
     @usableFromInline
