@@ -189,6 +189,7 @@ import Testing
             let path = directory + "/c"
             let catalog = try SQLiteCatalog(path: path, durability: .acknowledged)
             var expected = CatalogTotals()
+            var changes: [CatalogChange] = []
             for number in 0..<4500 {
                 var row = CatalogRow.testing(Int64(number % 7))
                 row.upload.principal = "p\(number % 3)"
@@ -202,10 +203,11 @@ import Testing
                     expected.usage[row.upload.principal, default: Usage()].uploads += 1
                     expected.usage[row.upload.principal, default: Usage()].reservedBytes += row.reservedBytes
                 }
-                try catalog.commit(.insert(row))
-                try catalog.commit(.recordFile(FileRecord(name: "ü\(number)", principal: "p1", size: 3), ending: nil))
+                changes.append(.insert(row))
+                changes.append(.recordFile(FileRecord(name: "ü\(number)", principal: "p1", size: 3), ending: nil))
                 expected.usage["p1", default: Usage()].publishedBytes += 3
             }
+            for result in catalog.commit(changes) { _ = try result.get() }
             catalog.close(saving: nil)
             let counted = try SQLiteCatalog(path: path, durability: .acknowledged)
             #expect(counted.savedTotals == nil)
