@@ -85,7 +85,7 @@ import Testing
         _ = store.sweepPart()
         let statistics = try store.statistics()
         #expect((statistics.complete ?? 0) == 0 && (statistics.invalid ?? 0) == 0)
-        #expect(try statistics.receiving == fixture.unfinishedCount())
+        #expect(try statistics.receiving == store.catalog.unfinishedRows().count)
     }
 
     @Test(

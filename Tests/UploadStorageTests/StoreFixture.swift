@@ -133,13 +133,6 @@ final class StoreFixture: Sendable {
 
     func usage(of principal: String) -> Usage { store.currentUsage(of: principal)?[principal] ?? Usage() }
 
-    /// The number of rows of unfinished uploads. The catalog of a cluster lists only those that are processed.
-    func unfinishedCount() throws -> Int {
-        guard let database else { return try store.catalog.unfinishedRows().count }
-        let rows = try database.query("SELECT count(*) FROM onward.upload WHERE phase < 2")
-        return try #require(Int(rows[0][0]))
-    }
-
     /// The number of blobs of unfinished uploads; in a cluster only of those that have bytes.
     func blobCount() throws -> Int { try store.area.sizes().count }
 }
@@ -155,10 +148,9 @@ extension BlobArea {
 }
 
 extension UploadCatalog {
-    /// All rows of unfinished uploads of an embedded pair; only tests need them in one array.
+    /// All rows of unfinished uploads; only tests need them in one array.
     func unfinishedRows() throws -> [CatalogRow] {
-        let ids = try processing(after: nil, limit: .max) + receiving(after: nil, limit: .max).map(\.id)
-        return try ids.compactMap { try row($0) }
+        try rows(after: nil, limit: .max).filter(\.isUnfinished)
     }
 
     /// The sum of the sizes in the records of a principal's files.
