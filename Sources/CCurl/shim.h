@@ -104,6 +104,17 @@ onward_multi_set_long(CURLM *multi, CURLMoption option, long value)
     return (curl_multi_setopt)(multi, option, value);
 }
 
+/* CURLMOPT_SOCKETFUNCTION and CURLMOPT_TIMERFUNCTION, which get this object. */
+static inline void
+onward_multi_set_event_functions(CURLM *multi, int (*socket)(CURL *, curl_socket_t, int, void *, void *),
+                                 int (*timer)(CURLM *, long, void *), void *object)
+{
+    (curl_multi_setopt)(multi, CURLMOPT_SOCKETFUNCTION, socket);
+    (curl_multi_setopt)(multi, CURLMOPT_SOCKETDATA, object);
+    (curl_multi_setopt)(multi, CURLMOPT_TIMERFUNCTION, timer);
+    (curl_multi_setopt)(multi, CURLMOPT_TIMERDATA, object);
+}
+
 /* Returns the next finished handle and its result; NULL if there is none. */
 static inline CURL *
 onward_multi_done(CURLM *multi, CURLcode *code)

@@ -3,6 +3,8 @@
 
 /* Declarations that glibc has only with _GNU_SOURCE, and that the Glibc module therefore lacks. */
 
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/types.h>

@@ -6,8 +6,7 @@ import SystemCalls
 final class ActiveTransfer {
     /// What the loop does next.
     enum Step {
-        /// Call ``keepTime(_:)`` again at this time, in monotonic nanoseconds; `nil`: only after another event.
-        case proceed(until: Int64?)
+        case proceed
         case end(TransportFailure?)
         case endWithCode(CURLcode)
     }
@@ -23,7 +22,7 @@ final class ActiveTransfer {
     private var sender: ContentSender?
     private var receiver: ResponseReceiver
     private var watch: ActivityWatch
-    private var reports = ProgressReports()
+    private var reports: ProgressReports
     private let gate: Int64?
     private let isRepeatable: Bool
     /// Whether the stall timeout limits the time to make a connection.
@@ -42,6 +41,12 @@ final class ActiveTransfer {
     /// Whether sending is paused, so that libcurl reads what has arrived before it sends more.
     private var isPausedForInput = false
     private var wasPausedForInput = false
+    /// Whether something has happened since the last call of ``keepTime(_:)``.
+    private var hasChanged = true
+    /// Whether libcurl may send content from its buffer, which it does not report.
+    private var isSending = false
+    /// The time at which the time alone requires a call of ``keepTime(_:)``.
+    private var dueAt = Int64.max
 
     /// - Parameters:
     ///   - easy: a handle that is prepared for the request.
@@ -62,6 +67,7 @@ final class ActiveTransfer {
         uri = request.uri
         method = request.method
         times = ExchangeTimes(startedAt: now)
+        reports = ProgressReports(startedAt: now)
         isStallLimit = request.connectTimeout == request.stallTimeout
         receiver = ResponseReceiver(request, pacer: pacer, wake: wake)
         watch = ActivityWatch(limit: request.stallTimeout, now: now)
@@ -73,32 +79,44 @@ final class ActiveTransfer {
 
     // MARK: The time
 
+    /// The time at which ``keepTime(_:)`` has to be called, in monotonic nanoseconds. It can be in the past.
+    var nextTime: Int64 { hasChanged ? 0 : dueAt }
+
+    /// Whether ``keepTime(_:)`` has to be called now that libcurl has done its work.
+    func isDue(_ now: Int64) -> Bool { isSending || nextTime <= now }
+
     func openGate() -> Step {
+        hasChanged = true
         gateOpensAt = nil
-        guard sender?.isGated == true else { return .proceed(until: nil) }
+        guard sender?.isGated == true else { return .proceed }
         sender?.openGate()
         // libcurl does not accept a resumption before it has a connection (curl_easy_pause:
         // CURLE_BAD_FUNCTION_ARGUMENT).
-        guard sender?.isHeld == true else { return .proceed(until: nil) }
+        guard sender?.isHeld == true else { return .proceed }
         sender?.release()
         return resume()
     }
 
     /// Continues the transfer after the source or the sink has become ready.
     func proceed() -> Step {
+        hasChanged = true
         let isSourceReady = sender?.isAwaitingSource == true
-        guard isSourceReady || receiver.isAwaitingSink else { return .proceed(until: nil) }
+        guard isSourceReady || receiver.isAwaitingSink else { return .proceed }
         if isSourceReady { sender?.release() }
         if receiver.isAwaitingSink { receiver.release() }
         return resume()
     }
 
     /// Notes progress that the numbers of sent and received bytes do not show.
-    func noteProgress() { progress += 1 }
+    func noteProgress() {
+        hasChanged = true
+        progress += 1
+    }
 
     /// Reports progress, and pauses, resumes or ends the transfer if it is time to do so.
     /// - Parameter now: monotonic nanoseconds.
     func keepTime(_ now: Int64) -> Step {
+        hasChanged = false
         watch.note(moved: easy.bytesSent + receiver.moved + progress, isWaiting: isWaiting, now: now)
         if isMeasured {
             noteRequestEnd(now)
@@ -116,7 +134,9 @@ final class ActiveTransfer {
             next = min(next, time)
         }
         if isDue, case .endWithCode(let code) = resume() { return .endWithCode(code) }
-        return .proceed(until: next == .max ? nil : next)
+        dueAt = next
+        isSending = sender.map { !$0.isHeld && !isSent($0) } ?? false
+        return .proceed
     }
 
     /// Whether no byte can move because this side waits: for the connection, the gate, the rate limit, the source or the
@@ -145,7 +165,7 @@ final class ActiveTransfer {
     /// Whether the final head has arrived before all content was sent. The server then needs no more content.
     private var hasEarlyHead: Bool {
         guard receiver.head != nil, let sender else { return false }
-        return !sender.isSent(easy.bytesSent, isHTTP2: easy.isHTTP2)
+        return !isSent(sender)
     }
 
     /// The time at which an early response counts as ended if the server sends nothing more.
@@ -213,7 +233,7 @@ final class ActiveTransfer {
 
     private func resume() -> Step {
         let code = easy.hold(sending: sender?.isHeld == true, receiving: receiver.isHeld)
-        return code == CURLE_OK ? .proceed(until: nil) : .endWithCode(code)
+        return code == CURLE_OK ? .proceed : .endWithCode(code)
     }
 
     // MARK: The end
@@ -272,8 +292,13 @@ final class ActiveTransfer {
     /// Notes the time of the end of the request if the complete request was passed to the kernel.
     private func noteRequestEnd(_ now: Int64) {
         guard times.requestEnd == nil, isConnected else { return }
-        if let sender, !sender.isSent(easy.bytesSent, isHTTP2: receiver.head != nil && easy.isHTTP2) { return }
+        if let sender, !isSent(sender) { return }
         times.requestEnd = now
+    }
+
+    /// Whether all content was passed to the kernel.
+    private func isSent(_ sender: ContentSender) -> Bool {
+        sender.isSent(easy.bytesSent, isHTTP2: receiver.head != nil && easy.isHTTP2)
     }
 
     private func metrics(sent: Int64) -> RequestMetrics {
@@ -296,6 +321,7 @@ final class ActiveTransfer {
 
 extension ActiveTransfer: EasyHandle.Delegate {
     func willSend(localPort: Int32) -> Bool {
+        hasChanged = true
         if times.requestStart != nil && !isRepeatable { return false }
         let now = SystemClock.monotonicNanoseconds()
         isConnected = true
@@ -308,6 +334,7 @@ extension ActiveTransfer: EasyHandle.Delegate {
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Int {
+        hasChanged = true
         guard let before = sender else { return 0 }
         if receiver.head != nil, !before.isAborted { return sender?.hold() ?? 0 }
         let count = sender?.read(into: buffer, now: SystemClock.monotonicNanoseconds()) ?? 0
@@ -327,6 +354,7 @@ extension ActiveTransfer: EasyHandle.Delegate {
     func rewind() -> Bool { sender?.canRewind() ?? true }
 
     func header(_ line: UnsafeRawBufferPointer) -> Bool {
+        hasChanged = true
         if times.responseStart == nil {
             let now = SystemClock.monotonicNanoseconds()
             noteRequestEnd(now)
@@ -339,6 +367,7 @@ extension ActiveTransfer: EasyHandle.Delegate {
     }
 
     func write(_ bytes: UnsafeRawBufferPointer) -> ContentAcceptance {
-        receiver.write(bytes, now: SystemClock.monotonicNanoseconds())
+        hasChanged = true
+        return receiver.write(bytes, now: SystemClock.monotonicNanoseconds())
     }
 }

@@ -4,26 +4,56 @@ import SystemCalls
 
 /// A multi handle of libcurl: its connections and the easy handles in use.
 ///
-/// All functions except ``wake()`` and ``init()`` are called on one thread at a time: that of the engine, or the one that
-/// waits for a response.
-final class MultiHandle: @unchecked Sendable {
-    // libcurl allows curl_multi_wakeup on any thread; all other functions are called on one thread at a time. The pointer
-    // changes once, after the last wake().
+/// It is used on one thread at a time: that of the engine, or the one that waits for a response.
+final class MultiHandle {
     private var pointer: UnsafeMutableRawPointer?
+    /// Waits for all sockets; `nil`: libcurl waits.
+    private let queue: EventQueue?
     /// Released after the connections are closed.
-    let sockets = ConnectionSockets()
+    let sockets: ConnectionSockets
+    /// The sockets that are ready, and for what.
+    private var ready: [(socket: Int32, readiness: EventQueue.Readiness)] = []
+    /// The time at which libcurl has work to do, in monotonic nanoseconds; `nil`: only after an event.
+    private var dueAt: Int64?
 
     /// libcurl's initialization, once in the process (curl_global_init(3)).
     private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
-    init() {
+    /// - Parameter queue: waits for the sockets. Without it, libcurl checks each socket whenever any of them is ready,
+    ///   which is only reasonable for a single one.
+    init(_ queue: EventQueue? = nil) {
+        self.queue = queue
+        sockets = ConnectionSockets(queue)
         pointer = Self.isReady ? curl_multi_init() : nil
         onward_multi_set_long(pointer, CURLMOPT_MAXCONNECTS, Self.maxConnections)
+        if queue != nil { setCallbacks() }
     }
 
     /// The maximum number of connections that are kept for other requests. The default of libcurl depends on the number of
     /// requests that are running: it would close most connections whenever several requests end at the same time.
     private static let maxConnections = 256
+
+    private func setCallbacks() {
+        onward_multi_set_event_functions(
+            pointer,
+            { _, socket, events, me, _ in
+                guard let me else { return 0 }
+                let readiness = EventQueue.Readiness(rawValue: UInt32(events & CURL_POLL_INOUT))
+                MultiHandle.at(me).sockets.watch(socket, for: events == CURL_POLL_REMOVE ? nil : readiness)
+                return 0
+            },
+            { _, milliseconds, me in
+                guard let me else { return 0 }
+                MultiHandle.at(me).dueAt =
+                    milliseconds < 0 ? nil : SystemClock.monotonicNanoseconds() + Int64(milliseconds) * 1_000_000
+                return 0
+            },
+            Unmanaged.passUnretained(self).toOpaque())
+    }
+
+    private static func at(_ pointer: UnsafeMutableRawPointer) -> MultiHandle {
+        Unmanaged<MultiHandle>.fromOpaque(pointer).takeUnretainedValue()
+    }
 
     deinit { close() }
 
@@ -32,9 +62,6 @@ final class MultiHandle: @unchecked Sendable {
         if let pointer { curl_multi_cleanup(pointer) }
         pointer = nil
     }
-
-    /// Ends ``wait(_:)``, or the next one.
-    func wake() { curl_multi_wakeup(pointer) }
 
     /// Adds an easy handle, whose calls a delegate gets. Returns whether libcurl has accepted it.
     func add(_ easy: EasyHandle, delegate: (any EasyHandle.Delegate)?) -> Bool {
@@ -53,7 +80,18 @@ final class MultiHandle: @unchecked Sendable {
     /// Does all work that is possible without waiting.
     func perform() {
         var running: Int32 = 0
-        curl_multi_perform(pointer, &running)
+        guard queue != nil else {
+            curl_multi_perform(pointer, &running)
+            return
+        }
+        for (socket, readiness) in ready {
+            curl_multi_socket_action(pointer, socket, Int32(readiness.rawValue), &running)
+        }
+        ready.removeAll(keepingCapacity: true)
+        guard let dueAt, dueAt <= SystemClock.monotonicNanoseconds() else { return }
+        // libcurl sets the next time, or none.
+        self.dueAt = nil
+        curl_multi_socket_action(pointer, CURL_SOCKET_BAD, 0, &running)
     }
 
     /// The next transfer that has ended, by the identity of its handle.
@@ -65,8 +103,18 @@ final class MultiHandle: @unchecked Sendable {
 
     /// Waits until there is work to do, or until this time has passed.
     func wait(_ milliseconds: Int32) {
-        // Waits if libcurl cannot, so that a missing handle does not cause a busy loop.
-        if curl_multi_poll(pointer, nil, 0, milliseconds, nil) != CURLM_OK { usleep(10_000) }
+        guard let queue else {
+            // Waits if libcurl cannot, so that a missing handle does not cause a busy loop.
+            if curl_multi_poll(pointer, nil, 0, milliseconds, nil) != CURLM_OK { usleep(10_000) }
+            return
+        }
+        let remaining = dueAt.map { max($0 - SystemClock.monotonicNanoseconds(), 0) } ?? .max
+        let limit = min(milliseconds, Int32(clamping: remaining / 1_000_000 + (remaining % 1_000_000 > 0 ? 1 : 0)))
+        sockets.updateQueue()
+        queue.wait(limit) { socket, readiness in
+            let wanted = sockets.readiness(of: socket, readiness)
+            if !wanted.isEmpty { ready.append((socket, wanted)) }
+        }
     }
 }
 
@@ -79,6 +127,17 @@ final class ConnectionSockets {
         fileprivate let number: Int
     }
 
+    /// The events that libcurl waits for, and those that the queue reports.
+    private struct Watch {
+        var wanted: EventQueue.Readiness = []
+        /// `nil` if the queue does not have the socket.
+        var reported: EventQueue.Readiness?
+    }
+
+    private let queue: EventQueue?
+    private var watches: [Int32: Watch] = [:]
+    /// The sockets whose watches have changed since the queue was updated. A socket can be in it several times.
+    private var changed: [Int32] = []
     private var open: Set<Int32> = []
     /// The number of the last use of each socket that is not released. A request can use a connection before the use of
     /// the previous request is released, because libcurl reports ended requests later.
@@ -92,11 +151,18 @@ final class ConnectionSockets {
     /// The maximum number of bytes of unread input that are kept: enough for the head of a response and short content.
     private static let maxKeptInput = 320 << 10
 
-    func opened(_ socket: Int32) { open.insert(socket) }
+    /// - Parameter queue: waits for the sockets; `nil`: libcurl waits.
+    init(_ queue: EventQueue?) { self.queue = queue }
+
+    func opened(_ socket: Int32) {
+        open.insert(socket)
+        watches[socket] = nil
+    }
 
     /// Closes a socket.
     func close(_ socket: Int32) {
         open.remove(socket)
+        unwatch(socket)
         if let use = uses.removeValue(forKey: socket) {
             unread[use] = SocketState(descriptor: socket).availableInput(atMost: Self.maxKeptInput)
         }
@@ -131,4 +197,47 @@ final class ConnectionSockets {
 
     /// Whether the socket has not been closed.
     func isOpen(_ socket: Int32) -> Bool { open.contains(socket) }
+
+    // MARK: Events
+
+    /// Waits for events of a socket, or of a descriptor with which libcurl's threads wake it.
+    /// - Parameter readiness: `nil`: libcurl does not need the socket now.
+    func watch(_ socket: Int32, for readiness: EventQueue.Readiness?) {
+        // Only libcurl's own descriptors may be closed without a call of ``close(_:)``.
+        if readiness == nil, !open.contains(socket) { return unwatch(socket) }
+        watches[socket, default: Watch()].wanted = readiness ?? []
+        changed.append(socket)
+    }
+
+    private func unwatch(_ socket: Int32) {
+        if let watch = watches.removeValue(forKey: socket), watch.reported != nil { queue?.remove(socket) }
+    }
+
+    /// Updates the events that the queue reports. libcurl often changes what it waits for, and changes it back.
+    func updateQueue() {
+        for socket in changed {
+            guard let watch = watches[socket], watch.wanted != watch.reported else { continue }
+            // A connection has no input between two requests, and most requests wait for input first. So the queue
+            // continues to report it, until there is an event that no request waits for.
+            if watch.wanted.isEmpty, watch.reported == .input || watch.reported == nil { continue }
+            // After an error, the timeouts of the request end it.
+            watches[socket]?.reported = (try? queue?.watch(socket, for: watch.wanted)).map { watch.wanted }
+        }
+        changed.removeAll(keepingCapacity: true)
+    }
+
+    /// The events of a socket for libcurl, which gets an error as input, too: it reads the reason, and a response that has
+    /// arrived before.
+    func readiness(of socket: Int32, _ reported: EventQueue.Readiness) -> EventQueue.Readiness {
+        guard let wanted = watches[socket]?.wanted, !wanted.isEmpty else {
+            unwatch(socket)
+            return []
+        }
+        var readiness = reported.intersection(wanted)
+        if reported.contains(.failure) {
+            if wanted.contains(.input) { readiness.insert(.input) }
+            if wanted.contains(.output) { readiness.insert(.failure) }
+        }
+        return readiness
+    }
 }

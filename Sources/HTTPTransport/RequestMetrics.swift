@@ -111,20 +111,21 @@ package struct ActivityWatch {
     }
 }
 
-/// Reports the progress of an exchange: at most every 100 ms while bytes move, and every 250 ms while the content of a
-/// response has begun but no bytes arrive. So work that depends on the time alone is also done on a stalled connection.
+/// Reports the progress of an exchange: at most every 100 ms while bytes move, from 100 ms after its start on, and every
+/// 250 ms while the content of a response has begun but no bytes arrive. So work that depends on the time alone is also done on a stalled connection.
 package struct ProgressReports {
     private static let interval: Int64 = 100_000_000
     private static let repetition: Int64 = 250_000_000
 
     private var sent: Int64 = 0
     private var received: Int64 = 0
-    private var lastReport: Int64 = 0
+    private var lastReport: Int64
 
     /// The time of the next report; `nil`: there is nothing to report yet.
     package private(set) var nextTime: Int64?
 
-    package init() {}
+    /// - Parameter startedAt: the time at which the exchange starts, in monotonic nanoseconds.
+    package init(startedAt: Int64) { lastReport = startedAt }
 
     /// Reports the counts, changed or unchanged, if a report is due.
     package mutating func report(

@@ -17,19 +17,17 @@ package final class TransportEngine: Transport {
     private let thread: WorkerThread?
 
     package init() {
-        let multi = MultiHandle()
-        let commands = EngineCommands(multi)
+        let queue = try? EventQueue()
+        let commands = EngineCommands(queue)
         self.commands = commands
-        do {
-            thread = try WorkerThread(name: "transfer-engine") {
-                var loop = TransportLoop(multi, commands)
+        // Without a thread every exchange immediately ends as canceled.
+        thread = queue.flatMap { queue in
+            try? WorkerThread(name: "transfer-engine") {
+                var loop = TransportLoop(MultiHandle(queue), commands)
                 loop.run()
             }
-        } catch {
-            // Without a thread every exchange immediately ends as canceled.
-            thread = nil
-            _ = commands.close()
         }
+        if thread == nil { _ = commands.close() }
     }
 
     deinit { commands.post(.stop) }
@@ -57,34 +55,45 @@ final class EngineCommands: ExchangeCommands {
 
     private struct State: Sendable {
         var waiting: [Command] = []
-        /// The multi handle to wake; `nil` after the engine's thread has stopped accepting commands.
-        var multi: MultiHandle?
+        /// The queue that wakes the engine's thread; `nil` if the thread accepts no commands.
+        var queue: EventQueue?
+        /// Whether the engine's thread waits, or is about to.
+        var isThreadWaiting = false
     }
 
     private let state: Monitor<State>
 
-    init(_ multi: MultiHandle) {
-        state = Monitor(State(multi: multi))
+    init(_ queue: EventQueue?) {
+        state = Monitor(State(queue: queue))
     }
 
     /// Posts a command. After the engine has stopped, an exchange that should start ends as canceled.
     func post(_ command: Command) {
-        let isAccepted = state.withLock { state in
-            guard let multi = state.multi else { return false }
+        let (isAccepted, sleeping) = state.withLock { state -> (Bool, EventQueue?) in
+            guard let queue = state.queue else { return (false, nil) }
             state.waiting.append(command)
-            // The first of the waiting commands has woken the thread. This is called under the lock, because the handle may
-            // be released when it is no longer stored here.
-            if state.waiting.count == 1 { multi.wake() }
-            return true
+            defer { state.isThreadWaiting = false }
+            return (true, state.isThreadWaiting ? queue : nil)
         }
+        // The thread needs the lock as soon as it runs.
+        sleeping?.wake()
         if !isAccepted, case .start(_, let exchange) = command { exchange.end(.canceled) }
     }
 
     func post(_ command: ExchangeCommand, to exchange: TransportExchange) { post(.forExchange(command, exchange)) }
 
+    /// Whether no command waits, so that the engine's thread can wait. The next command then wakes it.
+    func canWait() -> Bool {
+        state.withLock { state in
+            state.isThreadWaiting = state.waiting.isEmpty
+            return state.isThreadWaiting
+        }
+    }
+
     /// Removes and returns the waiting commands. Called on the engine's thread.
     func removeAll() -> [Command] {
         state.withLock { state in
+            state.isThreadWaiting = false
             if state.waiting.isEmpty { return [] }
             defer { state.waiting = [] }
             return state.waiting
@@ -106,6 +115,21 @@ struct TransportLoop: ~Copyable {
     private let commands: EngineCommands
     private var transfers: [EasyHandle.ID: (transfer: ActiveTransfer, exchange: TransportExchange)] = [:]
     private var handles: [ObjectIdentifier: EasyHandle.ID] = [:]
+    private let reports = Reports()
+
+    /// The exchanges with events that were not delivered. They are delivered before the thread waits.
+    private final class Reports {
+        private var exchanges: [TransportExchange] = []
+
+        func add(_ event: TransportEvent, to exchange: TransportExchange) {
+            if exchange.add(event) { exchanges.append(exchange) }
+        }
+
+        func deliver() {
+            for exchange in exchanges { exchange.deliver() }
+            exchanges.removeAll(keepingCapacity: true)
+        }
+    }
 
     init(_ multi: MultiHandle, _ commands: EngineCommands) {
         self.multi = multi
@@ -118,7 +142,9 @@ struct TransportLoop: ~Copyable {
             for command in commands.removeAll() where !execute(command) { return stop() }
             multi.perform()
             while let (easy, code) = multi.nextEnded() { end(easy) { $0.result(code) } }
-            multi.wait(keepTime())
+            let limit = keepTime()
+            reports.deliver()
+            multi.wait(commands.canWait() ? limit : 0)
         }
     }
 
@@ -151,10 +177,10 @@ struct TransportLoop: ~Copyable {
         easy.prepare(request)
         let transfer = ActiveTransfer(
             request, easy, multi.sockets, wake: { [weak exchange] in exchange?.proceed() },
-            report: { event in
+            report: { [reports] event in
                 guard request.isMeasured || request.gate != nil else { return }
                 if case .head = event, !request.isMeasured { return }
-                exchange.report(event)
+                reports.add(event, to: exchange)
             })
         guard multi.add(easy, delegate: transfer) else { return exchange.end(.outOfMemory) }
         transfers[easy.pointer] = (transfer, exchange)
@@ -171,10 +197,8 @@ struct TransportLoop: ~Copyable {
         let now = SystemClock.monotonicNanoseconds()
         var next = now + 60_000_000_000
         for (easy, (transfer, _)) in transfers {
-            switch transfer.keepTime(now) {
-            case .proceed(let until): next = min(next, until ?? .max)
-            case let step: follow(step, of: easy)
-            }
+            if transfer.isDue(now) { follow(transfer.keepTime(now), of: easy) }
+            next = min(next, transfer.nextTime)
         }
         return Int32(clamping: (max(next - now, 0) + 999_999) / 1_000_000)
     }
@@ -198,7 +222,7 @@ struct TransportLoop: ~Copyable {
     private mutating func stop() {
         for easy in Array(transfers.keys) { end(easy) { $0.result(.canceled) } }
         for case .start(_, let exchange) in commands.close() { exchange.end(.canceled) }
-        // After this no command wakes the thread, and the connections are closed before it ends.
+        // The connections are closed before the thread ends.
         multi.close()
     }
 }

@@ -17,20 +17,44 @@ package protocol ExchangeCommands: Sendable {
 
 /// One request and its responses. It has exactly one result, whatever happens.
 package final class TransportExchange: Sendable {
-    private struct Outcome {
+    private typealias Reader = CheckedContinuation<TransportEvent?, Never>
+    private typealias Waiter = CheckedContinuation<TransportResult, Never>
+
+    private struct State {
+        /// The events that the reader has not received.
+        var events: [TransportEvent] = []
+        /// The reader, while it waits for an event or the end.
+        var reader: Reader?
         var result: TransportResult?
-        var waiting: [CheckedContinuation<TransportResult, Never>] = []
+        var waiting: [Waiter] = []
     }
 
-    /// The events, for one reader. The stream ends with the exchange.
-    package let events: AsyncStream<TransportEvent>
-    private let continuation: AsyncStream<TransportEvent>.Continuation
-    private let outcome = Monitor(Outcome())
+    private let state = Monitor(State())
     private let commands: any ExchangeCommands
 
-    package init(_ commands: any ExchangeCommands) {
-        self.commands = commands
-        (events, continuation) = AsyncStream.makeStream(of: TransportEvent.self)
+    package init(_ commands: any ExchangeCommands) { self.commands = commands }
+
+    /// The events, for one reader. The sequence ends with the exchange.
+    package struct Events: AsyncSequence, AsyncIteratorProtocol {
+        fileprivate let exchange: TransportExchange
+
+        package func makeAsyncIterator() -> Events { self }
+
+        package func next() async -> TransportEvent? { await exchange.nextEvent() }
+    }
+
+    package var events: Events { Events(exchange: self) }
+
+    private func nextEvent() async -> TransportEvent? {
+        await withCheckedContinuation { continuation in
+            let next = state.withLock { state -> TransportEvent?? in
+                if !state.events.isEmpty { return .some(state.events.removeFirst()) }
+                if state.result != nil { return .some(nil) }
+                state.reader = continuation
+                return nil
+            }
+            if let next { continuation.resume(returning: next) }
+        }
     }
 
     /// Releases the content that ``TransportRequest/gate`` holds back.
@@ -48,10 +72,11 @@ package final class TransportExchange: Sendable {
 
     /// Waits for the end. Canceling the task that waits does not cancel the exchange.
     package func result() async -> TransportResult {
-        await withCheckedContinuation { continuation in
-            let result = outcome.withLock { outcome in
-                if outcome.result == nil { outcome.waiting.append(continuation) }
-                return outcome.result
+        if let result = state.withLock({ $0.result }) { return result }
+        return await withCheckedContinuation { continuation in
+            let result = state.withLock { state in
+                if state.result == nil { state.waiting.append(continuation) }
+                return state.result
             }
             if let result { continuation.resume(returning: result) }
         }
@@ -59,18 +84,45 @@ package final class TransportExchange: Sendable {
 
     // MARK: The engine's side
 
-    package func report(_ event: TransportEvent) { continuation.yield(event) }
+    /// Adds an event, which the reader receives after ``deliver()`` or at the end of the exchange. Events that occur
+    /// together so wake the reader once.
+    /// - Returns: whether ``deliver()`` has to be called for this event.
+    package func add(_ event: TransportEvent) -> Bool {
+        state.withLock { state in
+            state.events.append(event)
+            return state.events.count == 1
+        }
+    }
+
+    /// Wakes the reader if there are events.
+    package func deliver() {
+        let (reader, event) = state.withLock { state -> (Reader?, TransportEvent?) in
+            guard let reader = state.reader, !state.events.isEmpty else { return (nil, nil) }
+            state.reader = nil
+            return (reader, state.events.removeFirst())
+        }
+        reader?.resume(returning: event)
+    }
+
+    /// Adds an event, and wakes the reader.
+    package func report(_ event: TransportEvent) {
+        _ = add(event)
+        deliver()
+    }
 
     /// Sets the result, unless it was set before.
     package func end(_ result: TransportResult) {
-        let waiting: [CheckedContinuation<TransportResult, Never>]? = outcome.withLock { outcome in
-            guard outcome.result == nil else { return nil }
-            outcome.result = result
-            defer { outcome.waiting = [] }
-            return outcome.waiting
+        let (reader, event, waiting) = state.withLock { state -> (Reader?, TransportEvent?, [Waiter]) in
+            guard state.result == nil else { return (nil, nil, []) }
+            state.result = result
+            defer {
+                state.reader = nil
+                state.waiting = []
+            }
+            let event = state.reader == nil || state.events.isEmpty ? nil : state.events.removeFirst()
+            return (state.reader, event, state.waiting)
         }
-        guard let waiting else { return }
-        continuation.finish()
+        reader?.resume(returning: event)
         for continuation in waiting { continuation.resume(returning: result) }
     }
 

@@ -14,7 +14,7 @@ final class MockExchange: ExchangeCommands {
         var changes = 0
         var waiter: CheckedContinuation<Void, Never>?
         var times: ExchangeTimes
-        var reports = ProgressReports()
+        var reports: ProgressReports
         /// Waits for the next report of the progress.
         var reportTimer: Task<Void, any Error>?
     }
@@ -44,7 +44,8 @@ final class MockExchange: ExchangeCommands {
             times.requestEnd = now
         }
         let receiver = ResponseReceiver(request, pacer: pacer, wake: wake)
-        state = Monitor(State(sender: sender, receiver: receiver, times: times))
+        state = Monitor(
+            State(sender: sender, receiver: receiver, times: times, reports: ProgressReports(startedAt: now)))
     }
 
     /// - Parameter ended: called when the exchange has ended.
