@@ -220,7 +220,7 @@ final class EasyHandle {
     /// - Parameter isTunnel: whether the peer is known to be a proxy.
     func proxy(for uri: String, isTunnel: Bool = false) -> String? {
         let port = onward_easy_long(pointer, CURLINFO_PRIMARY_PORT)
-        guard port != 0, let target = RequestURI(uri), isTunnel || port != target.port,
+        guard port != 0, let target = RequestURI.port(of: uri), isTunnel || port != target,
             let host = onward_easy_text(pointer, CURLINFO_PRIMARY_IP).map({ String(cString: $0) }), !host.isEmpty
         else { return nil }
         return (host.contains(":") ? "[\(host)]" : host) + ":\(port)"

@@ -41,14 +41,30 @@ package struct RequestURI: Sendable, Hashable {
 
     /// The URI with this path in place of path and query of `base`.
     private init(_ base: RequestURI, path: String) {
-        let authority = base.text.utf8.index(base.text.startIndex, offsetBy: base.scheme.utf8.count + "://".utf8.count)
-        let end = base.text.utf8[authority...].firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") }
-        text = base.text[..<(end ?? base.text.endIndex)] + path
+        text = base.text[..<base.authorityEnd] + path
         scheme = base.scheme
         host = base.host
         port = base.port
         userinfo = nil
     }
+
+    private var authorityEnd: String.Index {
+        let start = text.utf8.index(text.startIndex, offsetBy: scheme.utf8.count + "://".utf8.count)
+        return text.utf8[start...].firstIndex { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "?") } ?? text.endIndex
+    }
+
+    /// The port of an absolute http or https URI, which is not checked; `nil` if the port is no number.
+    static func port(of uri: String) -> Int? {
+        guard let separator = uri.range(of: "://") else { return nil }
+        let authority = uri[separator.upperBound...].utf8.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+        guard let colon = authority.lastIndex(where: { [UInt8(ascii: ":"), UInt8(ascii: "]")].contains($0) }),
+            authority[colon] == UInt8(ascii: ":")
+        else { return uri.hasPrefixIgnoringASCIICase("https:") ? 443 : 80 }
+        return Int(Substring(authority[authority.index(after: colon)...]))
+    }
+
+    /// The URI with the path `/` and without query.
+    package var root: String { text[..<authorityEnd] + "/" }
 
     /// Host and port, for messages.
     package var authority: String { (host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host) + ":\(port)" }

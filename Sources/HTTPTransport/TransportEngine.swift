@@ -178,9 +178,7 @@ struct TransportLoop: ~Copyable {
         let transfer = ActiveTransfer(
             request, easy, multi.sockets, wake: { [weak exchange] in exchange?.proceed() },
             report: { [reports] event in
-                guard request.isMeasured || request.gate != nil else { return }
-                if case .head = event, !request.isMeasured { return }
-                reports.add(event, to: exchange)
+                if request.isMeasured { reports.add(event, to: exchange) }
             })
         guard multi.add(easy, delegate: transfer) else { return exchange.end(.outOfMemory) }
         transfers[easy.pointer] = (transfer, exchange)

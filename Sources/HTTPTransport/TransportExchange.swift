@@ -212,8 +212,7 @@ package struct TransportRequest: Sendable {
     package var settings: TransportSettings
     /// The request target as it is sent; `nil`: path and query of ``uri``.
     package var target: String?
-    /// Whether the exchange reports all events, and its result has metrics. Otherwise it only reports interim responses,
-    /// if the request has a ``gate``.
+    /// Whether the exchange reports events, and its result has metrics.
     package var isMeasured = true
     /// Whether the request may be sent again if a connection of an earlier request turns out to be closed.
     package var isRepeatable = true

@@ -65,4 +65,14 @@ import Testing
         #expect(uri.description(hidingPath: false) == "http://host.example:81/u/secret?(hidden)")
         #expect(uri.description(hidingPath: true) == "http://host.example:81/(hidden)")
     }
+
+    @Test(
+        "the port of a URI is found without parsing the URI",
+        arguments: [
+            "http://host.example", "https://host.example/a:1/b", "http://host.example:81?x=:2",
+            "HTTPS://host.example:8443/", "http://[2001:db8::1]/", "http://[2001:db8::1]:81/",
+        ])
+    func port(_ text: String) throws {
+        #expect(RequestURI.port(of: text) == (try #require(RequestURI(text)).port))
+    }
 }

@@ -12,7 +12,7 @@ import Testing
         #expect(control.begin())
         #expect(!control.begin())
         let waiters = (0..<5).map { _ in Task { try await control.value() } }
-        control.run { .success(7) }
+        Task { await control.perform { .success(7) } }
         for waiter in waiters { #expect(try await waiter.value == 7) }
         #expect(try await control.value() == 7)
     }
@@ -22,9 +22,11 @@ import Testing
         for isEarly in [true, false] {
             let control = Control()
             if isEarly { control.requestStop(.pause) }
-            control.run {
-                await control.sleep(for: .seconds(3600))
-                return .failure(TransferError(.paused, ""))
+            Task {
+                await control.perform {
+                    await control.sleep(for: .seconds(3600))
+                    return .failure(TransferError(.paused, ""))
+                }
             }
             if !isEarly { control.requestStop(.pause) }
             guard case .failure(let error) = await control.awaitEnd() else {
@@ -38,9 +40,11 @@ import Testing
     @Test("canceling the waiting task pauses the transfer")
     func cancellation() async {
         let control = Control()
-        control.run {
-            await control.sleep(for: .seconds(3600))
-            return .failure(TransferError(control.stop == .pause ? .paused : .internalFailure, ""))
+        Task {
+            await control.perform {
+                await control.sleep(for: .seconds(3600))
+                return .failure(TransferError(control.stop == .pause ? .paused : .internalFailure, ""))
+            }
         }
         let waiter = Task { () async -> TransferError.Code? in
             do throws(TransferError) {

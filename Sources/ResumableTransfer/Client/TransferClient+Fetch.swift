@@ -17,26 +17,6 @@ extension TransferClient {
         guard let uri = RequestURI(request.uri) else {
             throw TransferError(.invalidRequest, "The request URI must be an absolute http or https URI.")
         }
-        var transport = try await transportRequest(request, to: uri, stallTimeout: stallTimeout) { _ in
-            .collect(limit: limit, within: .seconds(300))
-        }
-        // libcurl allocates the buffer for each request.
-        transport.settings.bufferSize = min(max(limit, 16 << 10), 64 << 10)
-        if let content {
-            transport.content = content.isEmpty ? .empty : .range(from: 0, count: Int64(content.count))
-            transport.source = BytesSource(content)
-        }
-        let observer = configuration.onMessage.map { SingleRequest.Observer(onMessage: $0, id: UUID()) }
-        observer?.note(.request(request.method, uri: uri.description(hidingPath: false)), transport.fields)
-        return SingleRequest(exchange: engine.start(transport), uri: uri, observer: observer)
-    }
-
-    /// A request with the credentials of this client, whose progress is not measured.
-    /// - Parameter uri: that of the request.
-    func transportRequest(
-        _ request: TransferRequest, to uri: RequestURI, stallTimeout: Duration? = nil,
-        receive: @escaping @Sendable (ClientResponseHead) -> BodyDisposition
-    ) async throws(TransferError) -> TransportRequest {
         var outgoing = request
         outgoing.fields = configuration.fields.merging(request.fields)
         if let credentials = uri.basicCredentials, !outgoing.fields.contains("Authorization") {
@@ -49,9 +29,17 @@ extension TransferClient {
             uri: uri.text, method: request.method, fields: outgoing.fields,
             stallTimeout: stallTimeout ?? configuration.stallTimeout, rateLimit: configuration.rateLimit,
             settings: TransportSettings(configuration, proxy: configuration.proxy, carriesCredentials: true),
-            receive: receive)
+            receive: { _ in .collect(limit: limit, within: .seconds(300)) })
         transport.isMeasured = false
-        return transport
+        // libcurl allocates the buffer for each request.
+        transport.settings.bufferSize = min(max(limit, 16 << 10), 64 << 10)
+        if let content {
+            transport.content = content.isEmpty ? .empty : .range(from: 0, count: Int64(content.count))
+            transport.source = BytesSource(content)
+        }
+        let observer = configuration.onMessage.map { SingleRequest.Observer(onMessage: $0, id: UUID()) }
+        observer?.note(.request(request.method, uri: uri.description(hidingPath: false)), transport.fields)
+        return SingleRequest(exchange: engine.start(transport), uri: uri, observer: observer)
     }
 }
 

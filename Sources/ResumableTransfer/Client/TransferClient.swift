@@ -28,6 +28,7 @@ public final class TransferClient: Sendable {
     }
 
     private let state = Monitor(State())
+    private let lastURI = Monitor<(text: String, uri: RequestURI)?>(nil)
 
     /// Creates a client with a thread for its connections.
     /// - Parameter configuration: the settings of all transfers.
@@ -99,7 +100,16 @@ public final class TransferClient: Sendable {
     /// Whether the server sent a 104 response for the last creation at the origin of this URI. This is kept for five
     /// minutes; `nil` if it is unknown.
     package func announcesUploads(to uri: String) -> Bool? {
-        RequestURI(uri).flatMap { servers.announcesUploads($0) }
+        parsed(uri).flatMap { servers.announcesUploads($0) }
+    }
+
+    /// The parsed URI of a request; `nil` if it is not an absolute http or https URI. Many uploads often have the same
+    /// one.
+    func parsed(_ text: String) -> RequestURI? {
+        if let last = lastURI.withLock({ $0 }), last.text == text { return last.uri }
+        guard let uri = RequestURI(text) else { return nil }
+        lastURI.withLock { $0 = (text, uri) }
+        return uri
     }
 
     // MARK: For transfers
@@ -161,18 +171,17 @@ extension TransferClient {
     /// fields that `authorize` adds.
     ///
     /// - Parameters:
+    ///   - uri: that of the request; `nil` if it is not an absolute http or https URI.
     ///   - target: the URI that the caller named. Redirections and resume data may lead to another origin.
     ///   - limit: the maximum time for `authorize` after a stop request; `nil`: a stop request cancels it.
     ///   - restore: restores the parts that `authorize` must not change.
     /// - Throws: `authorizationFailed` if `authorize` fails, or is canceled because a stop was requested.
     func outgoing<Value>(
-        _ request: TransferRequest, carriesCredentials: Bool, target: String, control: TransferControl<Value>,
-        limit: Duration? = nil, restore: (inout TransferRequest) -> Void
+        _ request: TransferRequest, to uri: RequestURI?, carriesCredentials: Bool, target: RequestURI?,
+        control: TransferControl<Value>, limit: Duration? = nil, restore: (inout TransferRequest) -> Void
     ) async throws(TransferError) -> TransferRequest {
         var outgoing = request
-        guard carriesCredentials, let target = RequestURI(target),
-            RequestURI(request.uri)?.hasSameOrigin(as: target) == true
-        else {
+        guard carriesCredentials, let target, uri?.hasSameOrigin(as: target) == true else {
             outgoing.fields.remove("Host")
             outgoing.fields = outgoing.fields.withoutSecrets
             return outgoing

@@ -20,6 +20,12 @@ public final class Download: DrivenTransfer {
     /// The same as ``value()``, but throws a transfer error even if the waiting task is canceled.
     package func outcome() async throws(TransferError) -> DownloadResult { try await startedOutcome() }
 
+    /// Runs the download in the current task, which must not be canceled, and waits for its result as ``outcome()`` does.
+    /// - Parameter observer: called with each event, in order. It must not wait, or use the events of the download.
+    package func run(
+        _ observer: @escaping @Sendable (TransferEvent) -> Void
+    ) async throws(TransferError) -> DownloadResult { try await runHere(observer) }
+
     /// Stops the download permanently, and waits until all of its work has ended. It cannot be resumed afterwards.
     /// - Parameter deletingPartialFile: whether the partial file is deleted, as by ``Transfer/cancel()``. If
     ///   `false`, the partial file remains, and the call has no effect on a download that has already ended.

@@ -113,13 +113,9 @@ public struct TransferRecord: Sendable {
 extension RequestURI {
     /// Scheme, host and path without query, for messages. With `hidingPath` the result contains only the origin.
     func description(hidingPath: Bool) -> String {
-        guard var components = URLComponents(string: text) else { return scheme + "://" + host }
-        let hasQuery = components.percentEncodedQuery != nil
-        components.percentEncodedQuery = nil
-        if hidingPath { components.percentEncodedPath = "/" }
-        let shown = components.string ?? scheme + "://" + host
-        if hidingPath { return shown + TransferRecord.hidden }
-        return hasQuery ? shown + "?" + TransferRecord.hidden : shown
+        if hidingPath { return root + TransferRecord.hidden }
+        let query = text.utf8.firstIndex(of: UInt8(ascii: "?"))
+        return query.map { text[..<$0] + "?" + TransferRecord.hidden } ?? text
     }
 }
 

@@ -153,25 +153,34 @@ extension DrivenTransfer {
 
     /// Starts the transfer. This has no effect if it has started already.
     public func start() {
-        guard control.begin() else { return }
-        let parts = parts
-        let client = parts.client
-        let identifier = ObjectIdentifier(self)
-        // The closure has a strong reference to the transfer until its last event.
-        control.events.forward { client.clientEvents.send($0, of: self) }
-        // Registers the transfer before its work starts, because the work may end immediately.
-        let isAdmitted = client.register(self)
-        control.run {
-            defer { client.unregister(identifier) }
-            await client.waitForTurn(identifier, parts.control, parts.progress) {
-                parts.control.events.send(.waiting)
-                TransferLog(client.configuration, parts.plan)
-                    .write(.info, "The \(Operation.noun) waits for its turn.")
-            }
-            return await TransferDriver(parts).run(isAdmitted: isAdmitted)
-        } rejection: {
-            Operation.rejection(of: $0)
+        guard let isAdmitted = begin() else { return }
+        let (parts, identifier) = (parts, ObjectIdentifier(self))
+        Task { await perform(parts, identifier, isAdmitted: isAdmitted) }
+    }
+
+    /// Runs the transfer in the current task, unless it has started already, and waits for its result. This needs less
+    /// time than a task and a stream of events for each of many transfers. The current task must not be canceled.
+    /// - Parameter observer: called with each event, in order. It must not wait, or use the events of the transfer.
+    func runHere(
+        _ observer: @escaping @Sendable (TransferEvent) -> Void
+    ) async throws(TransferError) -> Success {
+        if let isAdmitted = begin(observer) {
+            await perform(parts, ObjectIdentifier(self), isAdmitted: isAdmitted)
         }
+        return try await control.awaitEnd().get()
+    }
+
+    /// Marks the transfer as started, and registers it before its work starts, because the work may end immediately.
+    /// - Returns: whether the client accepts the transfer; `nil` if it has started already.
+    private func begin(_ observer: (@Sendable (TransferEvent) -> Void)? = nil) -> Bool? {
+        guard control.begin() else { return nil }
+        let client = client
+        // The closure has a strong reference to the transfer until its last event.
+        control.events.forward { event in
+            client.clientEvents.send(event, of: self)
+            observer?(event)
+        }
+        return client.register(self)
     }
 
     /// Stops the transfer so that it can be resumed later, and waits until all of its work has ended.
@@ -225,5 +234,22 @@ extension DrivenTransfer {
             if error.code == .paused, Task.isCancelled { throw CancellationError() }
             throw error
         }
+    }
+}
+
+/// Performs the work of a transfer that has started. This is no method, because the work must not keep the transfer alive.
+private func perform<Operation: TransferOperation>(
+    _ parts: TransferParts<Operation>, _ identifier: ObjectIdentifier, isAdmitted: Bool
+) async {
+    let client = parts.client
+    await parts.control.perform {
+        defer { client.unregister(identifier) }
+        await client.waitForTurn(identifier, parts.control, parts.progress) {
+            parts.control.events.send(.waiting)
+            TransferLog(client.configuration, parts.plan).write(.info, "The \(Operation.noun) waits for its turn.")
+        }
+        return await TransferDriver(parts).run(isAdmitted: isAdmitted)
+    } rejection: {
+        Operation.rejection(of: $0)
     }
 }

@@ -41,34 +41,31 @@ final class TransferControl<Success: Sendable>: Sendable {
         }
     }
 
-    /// Runs the work of the transfer in a task of its own.
+    /// Runs the work of the transfer.
     /// - Parameter rejection: returns the error for a result that is a failure of the transfer; `nil` for any other
     ///   result.
-    func run(
-        _ work: @escaping @Sendable () async -> Result<Success, TransferError>,
-        rejection: @escaping @Sendable (Success) -> TransferError? = { _ in nil }
-    ) {
-        Task {
-            let end = await work()
-            state.withLock { state in
-                state.interrupt = nil
-                switch end {
-                case .success: state.resumeData = nil
-                case .failure(let error): state.resumeData = error.resumeData
-                }
-            }
-            // The last event is sent before callers get the result, so that it precedes their reaction to the result.
+    func perform(
+        _ work: () async -> Result<Success, TransferError>, rejection: (Success) -> TransferError? = { _ in nil }
+    ) async {
+        let end = await work()
+        state.withLock { state in
+            state.interrupt = nil
             switch end {
-            case .success(let success): events.send(rejection(success).map { .failed($0) } ?? .completed)
-            case .failure(let error): events.send(.failed(error))
+            case .success: state.resumeData = nil
+            case .failure(let error): state.resumeData = error.resumeData
             }
-            let waiters = state.withLock { state in
-                state.end = end
-                defer { state.waiters = [] }
-                return state.waiters
-            }
-            for waiter in waiters { waiter.resume() }
         }
+        // The last event is sent before callers get the result, so that it precedes their reaction to the result.
+        switch end {
+        case .success(let success): events.send(rejection(success).map { .failed($0) } ?? .completed)
+        case .failure(let error): events.send(.failed(error))
+        }
+        let waiters = state.withLock { state in
+            state.end = end
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
     }
 
     /// Requests that the work stop. Later requests have no effect, except that a cancellation replaces a pause, and a

@@ -8,8 +8,9 @@ extension TransferDriver {
     /// Sends one request and passes all events of the exchange to the operation.
     func perform(_ request: ClientRequest) async throws(TransferError) {
         guard await operation.canSend(request) else { return }
-        var outgoing = try await authorized(request)
-        guard let uri = RequestURI(outgoing.uri) else {
+        let (message, parsed) = try await authorized(request)
+        var outgoing = message
+        guard let uri = parsed else {
             throw TransferError(.invalidRequest, "The request URI must be an absolute http or https URI.")
         }
         if let field = outgoing.fields.firstInvalid {
@@ -45,21 +46,23 @@ extension TransferDriver {
         try await operation.ended(result, of: request, from: uri, isAborted: isAborted)
     }
 
-    /// The message of `request`, with the caller's fields and credentials.
-    private func authorized(_ request: ClientRequest) async throws(TransferError) -> TransferRequest {
-        let uri =
+    /// The message of `request`, with the caller's fields and credentials, and its URI; `nil` if the request has no
+    /// absolute http or https URI.
+    private func authorized(_ request: ClientRequest) async throws(TransferError) -> (TransferRequest, RequestURI?) {
+        let (text, uri): (String, RequestURI?) =
             switch request.resource {
-            case .target: plan.request.uri
-            case .upload(let uri), .other(let uri): uri
+            case .target: (plan.request.uri, plan.target)
+            case .upload(let text), .other(let text): (text, RequestURI(text))
             }
         credentialGeneration = client.credentials?.generation ?? 0
         let fields = client.configuration.fields.merging(operation.callerFields).merging(request.fields)
         do {
-            return try await client.outgoing(
-                TransferRequest(uri, method: request.method, fields: fields),
-                carriesCredentials: request.carriesCredentials, target: plan.request.uri, control: control,
+            let outgoing = try await client.outgoing(
+                TransferRequest(text, method: request.method, fields: fields), to: uri,
+                carriesCredentials: request.carriesCredentials, target: plan.target, control: control,
                 limit: operation.isDeleting ? .seconds(30) : nil
             ) { operation.restore(&$0, for: request) }
+            return (outgoing, outgoing.uri == text ? uri : RequestURI(outgoing.uri))
         } catch {
             throw control.stop.flatMap { operation.error(of: $0) } ?? error
         }
@@ -120,10 +123,14 @@ extension TransferDriver {
     }
 
     private func observe(_ message: TransferRequest, _ request: ClientRequest, to uri: RequestURI) {
-        let shown = uri.description(hidingPath: request.isPathSecret)
+        let isPathSecret = request.isPathSecret
         client.configuration.onMessage?(
-            TransferRecord(.request(message.method, uri: shown), fields: message.fields.hidingSecrets(), of: plan.id))
-        log.write(.debug, "A request is sent.", ["method": message.method.rawValue, "request": shown])
+            TransferRecord(
+                .request(message.method, uri: uri.description(hidingPath: isPathSecret)),
+                fields: message.fields.hidingSecrets(), of: plan.id))
+        log.write(
+            .debug, "A request is sent.",
+            ["method": message.method.rawValue, "request": uri.description(hidingPath: isPathSecret)])
     }
 
     private func observe(_ head: ClientResponseHead, from uri: RequestURI) {

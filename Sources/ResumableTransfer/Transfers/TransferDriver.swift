@@ -60,11 +60,8 @@ final class TransferDriver<Operation: TransferOperation> {
         case .success(let success): failure = Operation.rejection(of: success)
         case .failure(let error): failure = error
         }
-        let position = progress.completedUnitCount
         if case .failure(let error) = result { await store?.ended(error) } else { await store?.ended(nil) }
-        log.end(
-            Operation.noun, failure, position: position, total: progress.isIndeterminate ? nil : progress.totalUnitCount
-        )
+        log.end(Operation.noun, failure, progress)
         return result
     }
 
@@ -129,8 +126,7 @@ final class TransferDriver<Operation: TransferOperation> {
         }
         let now = SystemClock.monotonicNanoseconds()
         let shouldSave = isDue || lastSaved.map { checkpoint.supersedes($0, age: now - lastSavedAt) } ?? true
-        let position = operation.sentPosition
-        let hasMoved = position.map { $0 > saved.position && now - saved.time >= saveInterval } ?? false
+        let hasMoved = isPositionDue(now)
         guard shouldSave || hasMoved || checkpoint != kept else { return }
         kept = checkpoint
         let data = plan.data(of: checkpoint)
@@ -145,6 +141,17 @@ final class TransferDriver<Operation: TransferOperation> {
         } else if hasMoved, let data, store != nil {
             await save(data)
         }
+    }
+
+    /// Saves the position of an upload of which nothing else has changed, as ``keepCheckpoint(isDue:)`` does.
+    func savePosition() async {
+        if store != nil, isPositionDue(SystemClock.monotonicNanoseconds()) { await keepCheckpoint() }
+    }
+
+    /// Whether the position of an upload has to be saved.
+    private func isPositionDue(_ now: Int64) -> Bool {
+        guard now - saved.time >= saveInterval, let position = operation.sentPosition else { return false }
+        return position > saved.position
     }
 
     /// Reports that content is transferred from this position on, in bytes, after an interruption or in a new run.

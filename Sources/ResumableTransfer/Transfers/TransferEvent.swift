@@ -43,7 +43,7 @@ extension TransferEvent {
 
     /// The events of which only the latest one describes the state of a transfer, in the order in which a new stream
     /// begins with them.
-    enum Kind: CaseIterable {
+    enum Kind: Int, CaseIterable {
         case start, checkpoint, progress, end
     }
 
@@ -137,7 +137,10 @@ struct TransferLog: Sendable {
 
     /// Logs the end of a transfer.
     /// - Parameter error: `nil` for success.
-    func end(_ noun: String, _ error: TransferError?, position: Int64, total: Int64?) {
+    func end(_ noun: String, _ error: TransferError?, _ progress: TransferProgress) {
+        if sink == nil { return }
+        let position = progress.completedUnitCount
+        let total = progress.isIndeterminate ? nil : progress.totalUnitCount
         guard let error else {
             return write(.info, "The \(noun) succeeded.", ["position": "\(position)", "total": total.map { "\($0)" }])
         }
@@ -192,8 +195,8 @@ final class Broadcast<Element: BroadcastElement>: Sendable {
         var listeners: [Listener] = []
         /// Receives all events after the streams.
         var forward: (@Sendable (Element) -> Void)?
-        /// The events with which a stream of one transfer begins: the last event of each kind.
-        var current: [TransferEvent.Kind: Element] = [:]
+        /// The events with which a stream of one transfer begins: the last event of each kind, in the order of the kinds.
+        var current = [Element?](repeating: nil, count: TransferEvent.Kind.allCases.count)
         var isOver = false
     }
 
@@ -211,8 +214,10 @@ final class Broadcast<Element: BroadcastElement>: Sendable {
 
     private func send(_ element: Element, to state: inout State) {
         // Events are sent under the lock, so that all streams receive them in the same order.
-        for listener in state.listeners { listener.subscriber?.push(element) }
-        state.listeners.removeAll { $0.subscriber == nil }
+        if !state.listeners.isEmpty {
+            for listener in state.listeners { listener.subscriber?.push(element) }
+            state.listeners.removeAll { $0.subscriber == nil }
+        }
         state.forward?(element)
     }
 
@@ -230,9 +235,7 @@ final class Broadcast<Element: BroadcastElement>: Sendable {
     func stream<Output>(_ transform: @escaping @Sendable (Element) -> Output) -> AsyncStream<Output> {
         let subscriber = EventSubscriber<Element>()
         state.withLock { state in
-            for kind in TransferEvent.Kind.allCases {
-                if let element = state.current[kind] { subscriber.push(element) }
-            }
+            for case let element? in state.current { subscriber.push(element) }
             if state.isOver { subscriber.finish() } else { state.listeners.append(Listener(subscriber: subscriber)) }
         }
         return AsyncStream(
@@ -245,7 +248,7 @@ extension Broadcast<TransferEvent> {
     func send(_ event: TransferEvent) {
         state.withLock { state in
             guard !state.isOver else { return }
-            if let kind = event.kind { state.current[kind] = event }
+            if let kind = event.kind { state.current[kind.rawValue] = event }
             send(event, to: &state)
             if event.isLast { Self.finish(&state) }
         }

@@ -10,7 +10,7 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     /// The URI of the request; `nil` if it is not an absolute http or https URI.
     let target: RequestURI?
     /// The source of an upload, or the destination of a download.
-    var input: Operation.Input
+    let input: Operation.Input
     /// Identifies the transfer through all its resumptions.
     let id: UUID
     /// The generation of the last ticket that was issued for the transfer.
@@ -23,11 +23,12 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     let resumed: Operation.Checkpoint?
 
     /// A new transfer.
-    init(_ request: TransferRequest, _ input: Operation.Input) {
+    /// - Parameter target: the parsed URI of the request, if the caller has it.
+    init(_ request: TransferRequest, target: RequestURI? = nil, _ input: Operation.Input) {
         self.request = request
-        target = RequestURI(request.uri)
+        self.target = target ?? RequestURI(request.uri)
         self.input = input
-        id = UUID()
+        id = .random()
         generation = 0
         createdAt = SystemClock.realtimeSeconds()
         hasTicket = false
@@ -73,6 +74,22 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
             ResumeRecord(
                 id: id, generation: generation, createdAt: createdAt, hasTicket: hasTicket,
                 request: ResumeRecord.Request(request, uri: target), content: checkpoint.content))
+    }
+}
+
+extension UUID {
+    /// A random UUID (RFC 9562 section 5.4). `init()` opens a file of the system for each one.
+    static func random() -> UUID {
+        var generator = SystemRandomNumberGenerator()
+        var bytes: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        withUnsafeMutableBytes(of: &bytes) { bytes in
+            for index in stride(from: 0, to: bytes.count, by: 8) {
+                bytes.storeBytes(of: generator.next(), toByteOffset: index, as: UInt64.self)
+            }
+        }
+        bytes.6 = bytes.6 & 0x0F | 0x40
+        bytes.8 = bytes.8 & 0x3F | 0x80
+        return UUID(uuid: bytes)
     }
 }
 

@@ -51,7 +51,8 @@ extension TransferClient {
         _ request: TransferRequest, from source: any UploadSource, store: (any CheckpointStore)?,
         handler: (any ExchangeHandler)? = nil
     ) -> Upload {
-        Upload(TransferParts(self, TransferPlan(request, from: source), store: store, handler: handler))
+        let plan = TransferPlan(request, target: parsed(request.uri), from: source)
+        return Upload(TransferParts(self, plan, store: store, handler: handler))
     }
 
     /// Prepares an upload that sends the remaining bytes.

@@ -28,6 +28,12 @@ public final class Upload: DrivenTransfer {
     /// The same as ``response()``, but throws a transfer error even if the waiting task is canceled.
     package func outcome() async throws(TransferError) -> UploadResult { try await startedOutcome() }
 
+    /// Runs the upload in the current task, which must not be canceled, and waits for its result as ``outcome()`` does.
+    /// - Parameter observer: called with each event, in order. It must not wait, or use the events of the upload.
+    package func run(
+        _ observer: @escaping @Sendable (TransferEvent) -> Void
+    ) async throws(TransferError) -> UploadResult { try await runHere(observer) }
+
     /// Stops the upload permanently, and waits until all of its work has ended. It cannot be resumed
     /// afterwards, unless the server does not confirm the deletion.
     /// - Parameter deletingUpload: whether the upload resource is deleted on the server, as by ``Transfer/cancel()``.

@@ -60,7 +60,11 @@ extension UploadOperation {
 
     func interim(_ head: ClientResponseHead, _ exchange: TransportExchange) -> InterimReaction {
         if head.status == .uploadResumptionSupported { isAnnounced = true }
-        return machine.interim(head, of: exchange)
+        let before = machine.acknowledged
+        let reaction = machine.interim(head, now: SystemClock.realtimeSeconds())
+        // A proxy may have received all bytes and still be sending them to the server.
+        if machine.acknowledged > before { exchange.noteProgress() }
+        return reaction
     }
 
     func handle(
@@ -75,7 +79,8 @@ extension UploadOperation {
             driver.progress.note(transferred: sent + count)
             position = request.content.start + count
             reportProgress()
-            await driver.keepCheckpoint()
+            // Saving the position in short content would take longer than sending it again.
+            if request.content.exceeds(ClientRequest.maxSizeAtOnce) { await driver.savePosition() }
         case .sent, .head, .received: break
         }
     }
@@ -89,17 +94,10 @@ extension UploadOperation {
         noteTraits(from: result, to: request)
         uploadURI = machine.resumption?.uri ?? uploadURI
         source.acknowledged(upTo: machine.acknowledged)
+        // After the response of the target there is nothing to resume, and `finish` reports the progress.
+        if machine.isFinished { return }
         await driver.keepCheckpoint()
         reportProgress()
-    }
-
-    /// Handles the end of an exchange that was performed before the transfer started.
-    func handle(_ first: UploadExchange) async throws(TransferError) {
-        driver.requests += 1
-        willSend(first.request, to: first.uri)
-        awaitsInterim = true
-        isAnnounced = first.isAnnounced
-        try await ended(first.result, of: first.request, from: first.uri, isAborted: first.isAborted)
     }
 
     /// Reports the end of the exchange to the machine.
@@ -201,16 +199,5 @@ extension ProblemType {
             let number = try? decoder.singleValueContainer().decode(Int64.self)
             value = number.flatMap { (0...UploadLimits.largestInteger).contains($0) ? $0 : nil }
         }
-    }
-}
-
-extension ClientUpload {
-    /// Handles an interim response of an exchange.
-    mutating func interim(_ head: ClientResponseHead, of exchange: TransportExchange) -> InterimReaction {
-        let before = acknowledged
-        let reaction = interim(head, now: SystemClock.realtimeSeconds())
-        // A proxy may have received all bytes and still be sending them to the server.
-        if acknowledged > before { exchange.noteProgress() }
-        return reaction
     }
 }

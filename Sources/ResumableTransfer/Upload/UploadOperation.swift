@@ -16,8 +16,6 @@ final class UploadOperation: TransferOperation {
         let source: any UploadSource
         /// Whether errors contain resume data; false for a transfer that only deletes the upload resource.
         let isResumable: Bool
-        /// The first exchange of the upload, if it was performed without a transfer.
-        var firstExchange: UploadExchange?
     }
 
     static let noun = "upload"
@@ -55,19 +53,14 @@ final class UploadOperation: TransferOperation {
 
     init(driver: TransferDriver<UploadOperation>) {
         self.driver = driver
-        let first = driver.plan.input.firstExchange
-        sourceRecord = first?.source ?? driver.plan.resumed?.source ?? SourceRecord()
+        sourceRecord = driver.plan.resumed?.source ?? SourceRecord()
         uploadURI = driver.plan.resumed?.resumption.uri
-        machine = first?.machine ?? UploadOperation.machine(for: driver.plan, driver.client, fields: Fields())
+        machine = UploadOperation.machine(for: driver.plan, driver.client, fields: driver.plan.creationFields)
     }
 
     // MARK: Before the first request
 
     func prepare() async throws(TransferError) -> UploadResult? {
-        if let first = driver.plan.input.firstExchange {
-            try await handle(first)
-            return nil
-        }
         if driver.plan.resumed == nil { try await prepareNew() }
         // The checkpoint is saved before the first request, so that it supersedes the data that was resumed.
         if driver.plan.input.isResumable { await driver.keepCheckpoint() }
@@ -76,18 +69,19 @@ final class UploadOperation: TransferOperation {
 
     private func prepareNew() async throws(TransferError) {
         if let recognizable = source as? any RecognizableSource {
-            sourceRecord = try await BlockingWork.run {
-                Result { () throws(TransferError) in try recognizable.record() }
-            }.get()
+            // Reading short content takes less time than waiting for another thread.
+            if let length, length <= ClientRequest.maxSizeAtOnce {
+                sourceRecord = try recognizable.record()
+            } else {
+                sourceRecord = try await BlockingWork.run { () throws(TransferError) in try recognizable.record() }
+            }
         } else {
             sourceRecord = SourceRecord(size: source.length)
         }
+        guard driver.client.configuration.sendsDigest, driver.control.stop == nil else { return }
         var fields = driver.plan.creationFields
-        if driver.client.configuration.sendsDigest, driver.control.stop == nil, !fields.contains("Repr-Digest"),
-            let digest = try await sourceDigest()
-        {
-            fields.append("Repr-Digest", digest)
-        }
+        guard !fields.contains("Repr-Digest"), let digest = try await sourceDigest() else { return }
+        fields.append("Repr-Digest", digest)
         machine = UploadOperation.machine(for: driver.plan, driver.client, fields: fields)
     }
 
@@ -170,6 +164,8 @@ final class UploadOperation: TransferOperation {
             driver.progress.update(completed: total, total: total)
             driver.progress.finish()
             driver.control.events.send(.progress(sent: total, acknowledged: total, total: length))
+        } else {
+            reportProgress()
         }
         return result
     }
@@ -257,8 +253,8 @@ extension TransferPlan<UploadOperation> {
         return fields
     }
 
-    init(_ request: TransferRequest, from source: any UploadSource) {
-        self.init(request, UploadOperation.Input(source: source, isResumable: true))
+    init(_ request: TransferRequest, target: RequestURI?, from source: any UploadSource) {
+        self.init(request, target: target, UploadOperation.Input(source: source, isResumable: true))
     }
 
     /// Plans the resumption of an upload. The source is opened and compared with the record in the data.

@@ -143,6 +143,9 @@ package struct ClientUpload: Sendable {
         return .send(request)
     }
 
+    /// Whether the target has responded to the complete upload.
+    package var isFinished: Bool { if case .finished = phase { true } else { false } }
+
     /// Reports that the source cannot provide the bytes at `offset`. The upload is deleted, because it cannot be
     /// completed (draft section 4.3.1).
     package mutating func sourceFailed(at offset: Int64) {

@@ -106,11 +106,6 @@ struct TransferJob: Sendable {
             do throws(TransferError) {
                 if let data {
                     upload = try client.resumeUpload(data, from: source, request: request, store: run)
-                } else if let short = await client.beginShortUpload(request, from: source) {
-                    switch await run.follow(short, size: source.status.size) {
-                    case .completed(let result): return await finish(result, run, source, finished)
-                    case .unfinished(let transfer, _): upload = transfer
-                    }
                 } else {
                     upload = client.upload(request, from: source, store: run)
                 }
@@ -118,7 +113,9 @@ struct TransferJob: Sendable {
                 return run.report.ended(
                     CommandFailure(error), advice: error.code == .sourceChanged ? run.unsentAdvice : nil)
             }
-            let result = try await run.follow(upload) { () async throws(TransferError) in try await upload.outcome() }
+            let result = try await run.follow(upload) { (observer) throws(TransferError) in
+                try await upload.run(observer)
+            }
             return await finish(result, run, source, finished)
         } catch {
             return run.end(error)
@@ -136,7 +133,8 @@ struct TransferJob: Sendable {
             } catch {
                 return run.report.ended(CommandFailure(error))
             }
-            let result = try await run.follow(download) { () async throws(TransferError) in try await download.outcome()
+            let result = try await run.follow(download) { (observer) throws(TransferError) in
+                try await download.run(observer)
             }
             downloaded?(result)
             run.report.completed(

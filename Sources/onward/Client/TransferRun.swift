@@ -18,10 +18,11 @@ struct TransferRun: Sendable {
     var stateWithOtherCredentials: SavedTransfer?
 
     /// Runs `transfer` to its end.
-    /// - Parameter outcome: the result of the transfer.
+    /// - Parameter run: runs it, and calls the closure with each event.
     /// - Throws: the error with which the transfer ended.
     func follow<Success: Sendable>(
-        _ transfer: any Transfer, outcome: @escaping @Sendable () async throws(TransferError) -> Success
+        _ transfer: any Transfer,
+        run: (@escaping @Sendable (TransferEvent) -> Void) async throws(TransferError) -> Success
     ) async throws(TransferError) -> Success {
         let report = report
         report.measure(transfer.progress)
@@ -32,9 +33,13 @@ struct TransferRun: Sendable {
             report.noteStop()
             Task { _ = await transfer.pause() }
         }
+        let lookups = Monitor(FailedLookups())
         let result = await signals.stopping(by: stop) { () -> Result<Success, TransferError> in
-            if let error = await listen(to: transfer) { return .failure(error) }
-            do throws(TransferError) { return .success(try await outcome()) } catch { return .failure(error) }
+            do throws(TransferError) {
+                return .success(try await run { handle($0, of: transfer, lookups) })
+            } catch {
+                return .failure(lookups.withLock { $0.failure } ?? error)
+            }
         }
         guard case .failure(let error) = result else { return try result.get() }
         if error.code == .gone, let stateWithOtherCredentials {
@@ -47,47 +52,32 @@ struct TransferRun: Sendable {
         throw error
     }
 
-    /// Runs the request of a short upload to its end.
-    func follow(_ upload: ShortUpload, size: Int64) async -> ShortUpload.Outcome {
-        let stop: @Sendable () -> Void = { [report] in
-            report.noteStop()
-            upload.cancel()
+    /// The attempts to find the host that have failed.
+    private struct FailedLookups {
+        var count = 0
+        /// The error with which the transfer ends because the host cannot be found.
+        var failure: TransferError?
+
+        /// - Returns: whether the transfer has to be stopped now.
+        mutating func note(_ error: TransferError) -> Bool {
+            guard failure == nil else { return false }
+            count += 1
+            if count > TransferRun.retriesForHost { failure = error }
+            return failure != nil
         }
-        let outcome = await signals.stopping(by: stop) { await upload.outcome(store: self) }
-        switch outcome {
-        case .completed:
-            report.report(.started(total: size))
-            report.report(.progress(sent: size, acknowledged: size, total: size))
-        case .unfinished(_, isStopped: true): report.report(.started(total: size))
-        // The transfer reports its start.
-        case .unfinished(_, isStopped: false): break
-        }
-        return outcome
     }
 
-    /// Reports the events of a transfer until its end.
-    /// - Returns: an error if this method ended the transfer because the host cannot be found; otherwise `nil`.
-    private func listen(to transfer: any Transfer) async -> TransferError? {
-        var failedLookups = 0
-        for await event in transfer.events() {
-            // Without resume data, there is no upload yet: its creation was refused.
-            if case .interrupted(let error, _) = event, transfer.resumeData == nil,
-                error.status == .tooManyRequests || error.status == .serviceUnavailable
-            {
-                report.noteFullServer()
+    /// Reports an event of a transfer. Stops the transfer if the host cannot be found.
+    private func handle(_ event: TransferEvent, of transfer: any Transfer, _ lookups: Monitor<FailedLookups>) {
+        // Without resume data, there is no upload yet: its creation was refused.
+        if case .interrupted(let error, _) = event, transfer.resumeData == nil {
+            if error.status == .tooManyRequests || error.status == .serviceUnavailable { report.noteFullServer() }
+            if error.code == .hostNotFound, !isRetryCountChosen, lookups.withLock({ $0.note(error) }) {
+                Task { _ = await transfer.pause() }
+                return
             }
-            if case .interrupted(let error, _) = event, error.code == .hostNotFound, !isRetryCountChosen,
-                transfer.resumeData == nil
-            {
-                failedLookups += 1
-                if failedLookups > TransferRun.retriesForHost {
-                    _ = await transfer.pause()
-                    return error
-                }
-            }
-            report.report(event)
         }
-        return nil
+        report.report(event)
     }
 
     /// Reports the error with which the transfer ended, and what the user can do.

@@ -127,7 +127,7 @@ struct EngineEndingTests {
         before.cancel()
         #expect(await before.result().failure == .canceled)
         let exchange = fixture.engine.start(fixture.request("PUT", server.url, [:], source.completeContent))
-        var events = exchange.events.makeAsyncIterator()
+        let events = exchange.events.makeAsyncIterator()
         _ = await events.next()
         let start = ContinuousClock.now
         exchange.cancel()
