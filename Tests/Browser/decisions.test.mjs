@@ -396,8 +396,10 @@ const DIGEST = Buffer.alloc(32, 7).toString("base64");
 class ModelServer {
   constructor(random, size) {
     Object.assign(this, { random, size, offset: 0, exists: false, isComplete: false, published: 0, expired: false });
-    this.limits = random.oneIn(3) ? `max-append-size=${random.integer(1, size + 1)}` : "min-size=0";
-    this.hiddenMax = random.oneIn(6) ? random.integer(1, size + 1) : Infinity;
+    // A smaller maximum would only need more steps.
+    const smallest = Math.ceil((size + 1) / 1000);
+    this.limits = random.oneIn(3) ? `max-append-size=${random.integer(smallest, size + 1)}` : "min-size=0";
+    this.hiddenMax = random.oneIn(6) ? random.integer(smallest, size + 1) : Infinity;
   }
 
   /** Returns the response; null if the client gets none. */
