@@ -11,19 +11,11 @@ import UploadStorage
 @Suite(.serialized, .enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct ClusterCheckTests {
     /// Objects in memory. A function of the test is called after each list and each read.
-    private final class ObservedObjects: ObjectStore {
+    private final class ObservedObjects: ForwardingObjectStore {
         let objects: MemoryObjectStore
         let after = Monitor<@Sendable (MemoryObjectStore.Operation) -> Void>({ _ in })
 
         init(_ objects: MemoryObjectStore) { self.objects = objects }
-
-        func put(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) {
-            try objects.put(key, content)
-        }
-
-        func create(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) -> Bool {
-            try objects.create(key, content, until: deadline)
-        }
 
         func get(
             _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
@@ -31,8 +23,6 @@ struct ClusterCheckTests {
             defer { after.withLock { $0 }(.get(key: key, range)) }
             return try objects.get(key, range, into: buffer)
         }
-
-        func delete(_ keys: [String]) throws(ObjectError) { try objects.delete(keys) }
 
         func list(prefix: String, after key: String?, limit: Int) throws(ObjectError) -> [ObjectListing] {
             defer { after.withLock { $0 }(.list(prefix: prefix, after: key)) }

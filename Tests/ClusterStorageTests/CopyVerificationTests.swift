@@ -10,25 +10,11 @@ import Testing
 @Suite(.enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct CopyVerificationTests {
     /// An object storage that confirms objects, and stores other bytes.
-    private struct CorruptingStore: ObjectStore {
+    private struct CorruptingStore: ForwardingObjectStore {
         let objects: MemoryObjectStore
 
         func put(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) {
             try objects.put(key, key.hasPrefix("data/") ? content.map { $0 ^ 1 } : content)
-        }
-
-        func create(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) -> Bool {
-            try objects.create(key, content, until: deadline)
-        }
-
-        func get(
-            _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
-        ) throws(ObjectError) -> Int { try objects.get(key, range, into: buffer) }
-
-        func delete(_ keys: [String]) throws(ObjectError) { try objects.delete(keys) }
-
-        func list(prefix: String, after: String?, limit: Int) throws(ObjectError) -> [ObjectListing] {
-            try objects.list(prefix: prefix, after: after, limit: limit)
         }
     }
 

@@ -262,33 +262,19 @@ struct PieceCollectorTests {
     }
 
     /// Objects of a storage that replaces an object although the request has `If-None-Match`.
-    private struct UnconditionalStore: ObjectStore {
-        let base: MemoryObjectStore
-
-        func put(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) {
-            try base.put(key, content)
-        }
+    private struct UnconditionalStore: ForwardingObjectStore {
+        let objects: MemoryObjectStore
 
         func create(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) -> Bool {
-            try base.put(key, content)
+            try objects.put(key, content, until: deadline)
             return true
-        }
-
-        func get(
-            _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
-        ) throws(ObjectError) -> Int { try base.get(key, range, into: buffer) }
-
-        func delete(_ keys: [String]) throws(ObjectError) { try base.delete(keys) }
-
-        func list(prefix: String, after: String?, limit: Int) throws(ObjectError) -> [ObjectListing] {
-            try base.list(prefix: prefix, after: after, limit: limit)
         }
     }
 
     @Test("a storage that ignores conditions belongs to one database, however many use it first at the same time")
     func unconditionalClaims() throws {
         let other = try AreaFixture()
-        let store = UnconditionalStore(base: fixture.objects)
+        let store = UnconditionalStore(objects: fixture.objects)
         var settings = PieceCollector.Settings()
         settings.confirmationTime = .milliseconds(300)
         let databases = [fixture.database, fixture.database, other.database]
