@@ -62,16 +62,18 @@ package final class SharedStorage: Sendable {
         let parent = path.dropLast(min(path.count, name.count + 1))
         let rows = try database.query(
             """
-            SELECT n.size, p.object, encode(p.data, 'hex')
+            SELECT n.size, p.object, encode(p.data, 'hex'), p.size
             FROM onward.name n LEFT JOIN onward.piece p ON p.blob = n.blob
             WHERE n.parent = \(Self.quoted(parent)) AND n.name = \(Self.quoted(name)) AND NOT n.is_directory ORDER BY p.start
             """)
         guard let size = rows.first.flatMap({ Int($0[0]) }) else { return nil }
         var content: [UInt8] = []
         for row in rows where size > 0 {
-            content += row[1].isEmpty ? Self.bytes(hex: row[2]) : try self.content(of: row[1])
+            // A piece can be the beginning of an object.
+            let bytes = row[1].isEmpty ? Self.bytes(hex: row[2]) : try self.content(of: row[1])
+            content += bytes.prefix(Int(row[3]) ?? 0)
         }
-        return Array(content.prefix(size))
+        return content.count == size ? content : nil
     }
 
     /// The paths of the published files and directories.

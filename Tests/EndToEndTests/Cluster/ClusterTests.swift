@@ -49,6 +49,24 @@ struct ClusterTests {
         }
     }
 
+    @Test("bytes in an object after the recorded offset, as an interruption leaves them, are not a part of the file")
+    func bytesBeyondOffset() throws {
+        let shared = try SharedStorage()
+        let server = try ServerProcess(environment: shared.environment, storage: shared.options)
+        let (offset, length) = (9_400_000, 9_600_000)
+        let location = try server.begin(
+            .v8, "/files/file.bin", [UInt8](repeating: 0xEE, count: 9_500_000), length: length)
+        try server.crash()
+        try shared.endSessions()
+        try shared.database.query(#"UPDATE onward.upload SET "offset" = \#(offset)"#)
+        try server.restart()
+        #expect(try server.retrieve(location).offset == Int64(offset))
+        #expect(try append(server, location, from: offset, to: length, complete: true).status == 201)
+        let expected = [UInt8](repeating: 0xEE, count: offset) + Self.content[offset..<length]
+        #expect(try server.exchange(.get("/files/file.bin")).content == expected)
+        #expect(try shared.published("file.bin") == expected)
+    }
+
     @Test(
         "CON-06: HEAD at another server ends a stuck upload, with all bytes that its server has received",
         arguments: Cluster.poolers)

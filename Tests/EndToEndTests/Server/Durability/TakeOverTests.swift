@@ -109,6 +109,29 @@ struct TakeOverTests {
         }
     }
 
+    @Test("CON-04 CON-10: bytes that arrive during a take-over count before it or never")
+    func arrivingBytes() throws {
+        try withLongTimeouts { server in
+            let length = 60_000_000
+            let stuck = try begin(server, length: length, sending: 10_000_000)
+            // The client sends without a pause, so the server stores more bytes than it reports.
+            nonisolated(unsafe) let connection = stuck.connection
+            let sender = try ClientThread("sender") {
+                _ = connection.sendUntilRefused(BytePool.repeated(10_000_000..<50_000_000), within: .seconds(60))
+            }
+            let refused = try server.exchange(
+                .append(.v8, stuck.location, at: length - 3, complete: false, .bytes([1, 2, 3])))
+            #expect(refused.status == 409)
+            let offset = Int(try #require(refused.offset))
+            #expect((Self.least...50_000_000).contains(offset))
+            let last = try finish(server, stuck.location, from: offset, length: length)
+            #expect(last.status == 201)
+            #expect(sender.awaitEnd().isEmpty)
+            try awaitEnd(stuck.connection)
+            expectContent(server, length: length)
+        }
+    }
+
     @Test("CON-02: PATCH at the offset of a 2xx takes over an append that has only sent its head")
     func patchAtKnownOffset() throws {
         try withLongTimeouts { server in
