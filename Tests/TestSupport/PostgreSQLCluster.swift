@@ -131,7 +131,7 @@ package final class PostgreSQLCluster: Sendable {
     }
 
     private static func end(_ server: ChildProcess) {
-        let workers = processes(of: server)
+        let workers = freeze(server)
         server.kill(SIGKILL)
         for worker in workers { Glibc.kill(worker, SIGKILL) }
         _ = try? server.awaitEnding()
@@ -149,9 +149,7 @@ package final class PostgreSQLCluster: Sendable {
     /// Runs `body` while no process of the server runs, as if the network or the computer of the server hung.
     package func paused<Result>(_ body: () throws -> Result) throws -> Result {
         guard let server = server.withLock({ $0 }) else { throw TestFailure("the server does not run") }
-        server.kill(SIGSTOP)
-        let workers = Self.processes(of: server)
-        for worker in workers { Glibc.kill(worker, SIGSTOP) }
+        let workers = Self.freeze(server)
         defer {
             for worker in workers { Glibc.kill(worker, SIGCONT) }
             server.kill(SIGCONT)
@@ -174,13 +172,23 @@ package final class PostgreSQLCluster: Sendable {
         return process.errorOutput.split(separator: "\n").map(String.init)
     }
 
-    /// The processes that a server has started.
-    private static func processes(of server: ChildProcess) -> [pid_t] {
-        let identifier = server.identifier
-        guard server.ending == nil,
-            let list = FileManager.default.contents(atPath: "/proc/\(identifier)/task/\(identifier)/children")
-        else { return [] }
-        return String(decoding: list, as: UTF8.self).split(separator: " ").compactMap { pid_t($0) }
+    /// Stops the server, and then the processes that it has started. Before it has stopped, it could start others.
+    /// - Returns: these processes.
+    private static func freeze(_ server: ChildProcess) -> [pid_t] {
+        let process = "/proc/\(server.identifier)"
+        let children = process + "/task/\(server.identifier)/children"
+        server.kill(SIGSTOP)
+        _ = pollUntil(within: .seconds(10)) {
+            server.ending != nil || text(process + "/stat").contains(") T ") ? () : nil
+        }
+        if server.ending != nil { return [] }
+        let workers = text(children).split(separator: " ").compactMap { pid_t($0) }
+        for worker in workers { Glibc.kill(worker, SIGSTOP) }
+        return workers
+    }
+
+    private static func text(_ path: String) -> String {
+        String(decoding: FileManager.default.contents(atPath: path) ?? Data(), as: UTF8.self)
     }
 
     /// Makes the user of the server the owner of a file.
