@@ -233,7 +233,7 @@ extension ServeSettings {
         ) { $0.allowsPublicReading = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
-            "accept requests of every client that can connect. Without this\noption a server that has no tokens, routes or --auth-url accepts only\nrequests that come directly from this machine, not through a proxy.\nSuch a server also rejects uploads and deletions by web pages of other\norigins, unless --cors-origin allows the origin; not with\n--token-file or --auth-url"
+            "accept requests of every client that can connect. Without this\noption a server that has no tokens, routes or --auth-url accepts only\nrequests that come directly from this machine, not through a proxy.\nSuch a server also rejects uploads and deletions by web pages of other\norigins, unless --cors-origin allows the origin. This option cannot\nbe combined with --token-file or --auth-url"
         ) { $0.server.allowsAnonymous = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,
@@ -257,7 +257,7 @@ extension ServeSettings {
         ) { $0.showsActiveTypes = true },
         CommandOption(
             "cache-control", "VALUE", group: "Browsers",
-            "Cache-Control of files, such as max-age=3600; the directives public\nand s-maxage need --public-read; private is added if a token is\nneeded [default: no-cache]"
+            "Cache-Control of files, such as max-age=3600; the directives public\nand s-maxage need --public-read; private is added if credentials\nare needed [default: no-cache]"
         ) { settings, value throws(OptionError) in
             guard let cacheControl = CacheControl(parsing: value) else {
                 throw OptionError("'\(value)' is not a value of Cache-Control such as no-cache or max-age=3600")

@@ -173,14 +173,14 @@ struct AnonymousAuthorizer: Authorizer {
             guard let host = Authority(parsing: authority)?.host, Self.localHosts.contains(host) else {
                 throw .forbidden(
                     code: "foreign-host",
-                    detail: "Without --allow-anonymous this server accepts only requests to localhost.")
+                    detail: "Without tokens or --allow-anonymous this server accepts only requests to localhost.")
             }
         }
         // Requests of trusted proxies are rejected, too: a trusted proxy reports the client, but does not authorize it.
         if TrustedProxies.areForwarded(fields) {
             throw .forbidden(
                 code: "forwarded-request",
-                detail: "Without --allow-anonymous this server accepts no requests from a proxy.")
+                detail: "Without tokens or --allow-anonymous this server accepts no requests from a proxy.")
         }
         if !head.method.isSafe, let origin = fields["Origin"], !isOwn(origin, authority: authority) {
             throw .forbidden(
