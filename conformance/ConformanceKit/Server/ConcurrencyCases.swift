@@ -21,6 +21,16 @@ enum ConcurrencyCases {
             try t.expect(ended, "the end of the append's connection", "timeout")
         },
         Case(
+            "4.6/retrieval-ends-creation", .should, "4.6", "An offset retrieval ends a running creation.",
+            covers: "CON-01", needs: ["4.2/usable-at-once"], ranks: 8...9
+        ) { t in
+            let (connection, upload, _) = try t.announcedUpload(sending: t.partSize, of: t.partSize * 2)
+            let state = try t.state(of: upload)
+            try t.expect(state.isComplete == false, "an incomplete upload", state.response.summary)
+            let ended = try connection.awaitEnding() != nil
+            try t.expect(ended, "the end of the creation's connection", "timeout")
+        },
+        Case(
             "4.6/offset-usable", .must, "4.6",
             "An append can use the offset that was reported while another append was stuck.",
             covers: "OFF-11 CON-08", needs: ["4.6/not-stuck"]

@@ -153,14 +153,16 @@ enum CreationCases {
         },
         Case(
             "4.2/reset-not-complete", .must, "4.2.2",
-            "A creation whose connection is reset does not complete the upload.",
-            covers: "CRE-16", needs: ["4.2/announcement"]
+            "A creation whose connection is reset does not complete the upload, even if no content was sent.",
+            covers: "CRE-16 CRE-26", needs: ["4.2/announcement"]
         ) { t in
-            let (connection, upload, _) = try t.announcedUpload(sending: t.partSize, of: t.partSize * 3)
-            connection.reset()
-            let state = try t.state(of: upload)
-            try t.expect(state.isComplete == false, "an incomplete upload", state.response.summary)
-            try t.expect(state.offset <= t.partSize, "Upload-Offset: \(t.partSize) at most", "\(state.offset)")
+            for count in [0, t.partSize] {
+                let (connection, upload, _) = try t.announcedUpload(sending: count, of: t.partSize * 3)
+                connection.reset()
+                let state = try t.state(of: upload)
+                try t.expect(state.isComplete == false, "an incomplete upload", state.response.summary)
+                try t.expect(state.offset <= count, "Upload-Offset: \(count) at most", "\(state.offset)")
+            }
         },
         Case(
             "4.2/interrupted-continues", .must, "4.2.2",

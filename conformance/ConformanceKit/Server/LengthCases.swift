@@ -122,6 +122,18 @@ enum LengthCases {
                 response.summary)
         },
         Case(
+            "4.1.3/length-of-append", .must, "4.1.3",
+            "The Content-Length of an append with ?1 determines the length, even if the append is interrupted.",
+            covers: "LEN-09 OFF-03", needs: ["4.4/interrupted-not-complete"], ranks: 6...9
+        ) { t in
+            let (connection, upload) = try t.interruptedAppend(sending: t.partSize, of: t.partSize * 2)
+            _ = try? connection.awaitEnding()
+            let response = try t.state(of: upload).response
+            try t.expect(
+                response.integer("Upload-Length") == Int64(t.partSize * 3), "Upload-Length: \(t.partSize * 3)",
+                response.summary)
+        },
+        Case(
             "4.1.3/below-offset", .must, "4.1.3", "An Upload-Length below the offset is refused.", covers: "LEN-10",
             needs: ["4.1.3/late-length"], ranks: Profile.explicitRanks
         ) { t in

@@ -44,6 +44,9 @@ extension ReferenceSession {
             let completes =
                 request.framing == .chunked ? has(.completesWithoutLastChunk) : has(.completesInterruptedAppend)
             let isCreation = request.method == "POST"
+            if isCreation, has(.forgetsResetUploads) {
+                server.state.withLock { if $0.uploads[id]?.bytes.isEmpty == true { $0.uploads[id] = nil } }
+            }
             guard isCreation ? has(.completesInterrupted) : completes else { return .interrupted }
             server.state.withLock { $0.uploads[id]?.isComplete = true }
             return .interrupted

@@ -149,6 +149,10 @@ extension ReferenceSession {
             }
         }
         let found = server.state.withLock { state -> ReferenceUpload? in
+            if has(.keepsStuckConnections) { state.uploads[id]?.holder = nil }
+            if has(.forgetsResetUploads), let upload = state.uploads[id], upload.holder != nil, upload.bytes.isEmpty {
+                state.uploads[id] = nil
+            }
             if !has(.appendsLateBytes) { state.uploads[id]?.takeOver() }
             return state.uploads[id]
         }
@@ -269,7 +273,8 @@ extension ReferenceSession {
             return refusal(400, request, type: "inconsistent-upload-length", offset: upload.bytes.count)
         }
         if let refused = refusalByLimits(known, request, offset: offset, isComplete: isComplete) { return refused }
-        server.state.withLock { $0.uploads[id]?.length = known }
+        let isForgotten = has(.forgetsLengthOfAppend) && stated == nil && upload.length == nil
+        server.state.withLock { $0.uploads[id]?.length = isForgotten ? nil : known }
         return nil
     }
 
