@@ -65,28 +65,40 @@ enum SecurityCases {
         },
         Case(
             "cors/preflight", .should, "Fetch",
-            "The response to a preflight allows the methods and fields of the draft.",
+            "The responses to preflights of creations and appends allow the methods and fields of the draft.",
             covers: "XCO-01 VER-27", needs: ["4.2/create-empty"]
         ) { t in
-            let names = "upload-complete, upload-offset, upload-length, upload-draft-interop-version, content-type"
-            let origin = [("Origin", "https://conformance.example")]
-            let fields =
-                origin + [
-                    ("Access-Control-Request-Method", "PATCH"), ("Access-Control-Request-Headers", names),
+            func preflight(_ endpoint: Endpoint, _ method: String, _ names: [String]) throws -> Response {
+                let fields = [
+                    ("Origin", "https://conformance.example"), ("Access-Control-Request-Method", method),
+                    ("Access-Control-Request-Headers", names.joined(separator: ",")),
                 ]
-            let upload = try t.newUpload()
-            let response = try t.exchange(Request("OPTIONS", upload.endpoint.target, fields), with: upload)
-            guard response.fields.contains("Access-Control-Allow-Origin") else {
+                return try t.exchange(Request("OPTIONS", endpoint.target, fields), at: endpoint)
+            }
+            let names = ["content-type", "upload-complete", "upload-draft-interop-version", "upload-length"]
+            let upload = try t.newUpload().endpoint
+            guard try preflight(upload, "PATCH", names).fields.contains("Access-Control-Allow-Origin") else {
                 throw t.skip("the server allows no other origins")
             }
-            let methods = response.list("Access-Control-Allow-Methods")
-            try t.expect(
-                methods.contains("*") || methods.contains("patch"), "PATCH in Access-Control-Allow-Methods",
-                methods.joined(separator: ", "))
-            let allowed = response.list("Access-Control-Allow-Headers")
-            for name in names.split(separator: ", ").map(String.init) where !allowed.contains("*") {
+            let target = t.subject.endpoint.at(t.subject.newTarget())
+            for (endpoint, method, names) in [
+                (upload, "PATCH", names + ["upload-offset"]), (target, t.subject.method, names),
+            ] {
+                let response = try preflight(endpoint, method, names)
                 try t.expect(
-                    allowed.contains(name), "\(name) in Access-Control-Allow-Headers", allowed.joined(separator: ", "))
+                    response.fields.contains("Access-Control-Allow-Origin"),
+                    "Access-Control-Allow-Origin for \(method)", response.summary)
+                let methods = response.list("Access-Control-Allow-Methods")
+                // POST is a CORS-safelisted method, which needs no permission.
+                try t.expect(
+                    method == "POST" || methods.contains("*") || methods.contains(method.lowercased()),
+                    "\(method) in Access-Control-Allow-Methods", methods.joined(separator: ", "))
+                let allowed = response.list("Access-Control-Allow-Headers")
+                for name in names where !allowed.contains("*") {
+                    try t.expect(
+                        allowed.contains(name), "\(name) in Access-Control-Allow-Headers",
+                        allowed.joined(separator: ", "))
+                }
             }
         },
         Case(
@@ -107,7 +119,7 @@ enum SecurityCases {
                 created, try exchange(t.retrieval(upload), with: upload),
                 try exchange(t.append(upload, at: 9, complete: true, .bytes(t.bytes(t.partSize))), with: upload),
                 try exchange(t.append(upload, at: 0, complete: true, .bytes([])), with: upload),
-                try exchange(t.retrieval(unknown), with: unknown),
+                try exchange(t.retrieval(unknown), with: unknown), try exchange(t.cancellation(upload), with: upload),
             ] {
                 try t.expect(
                     response.fields.contains("Access-Control-Allow-Origin"), "Access-Control-Allow-Origin",

@@ -91,6 +91,8 @@ enum Defect: String, CaseIterable, Sendable {
     case allowsOtherPrincipals = "13/other-principal"
     case allowsOthersToFinish = "13/other-cannot-finish"
     case distinguishesForeignUploads = "13/foreign-hidden"
+    case allowsPagesOnlyAppends = "cors/preflight"
+    case hidesFieldsOfCancellations = "cors/exposure"
     case acknowledgesBeyondDisk = "restart/disk-full"
 
     /// The ID of the case that has to detect the defect.

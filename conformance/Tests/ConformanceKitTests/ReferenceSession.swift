@@ -115,6 +115,9 @@ final class ReferenceSession {
     }
 
     private func answer(_ request: ReferenceRequest) throws -> ReferenceReply {
+        if request.method == "OPTIONS", request.fields.contains("Access-Control-Request-Method") {
+            return preflightReply(request)
+        }
         if request.path.hasPrefix("/uploads/") {
             return try answerUpload(request, String(request.path.dropFirst(9)))
         }
@@ -131,10 +134,32 @@ final class ReferenceSession {
         }
     }
 
+    // MARK: - Pages of other origins
+
+    private func preflightReply(_ request: ReferenceRequest) -> ReferenceReply {
+        let isUpload = request.path.hasPrefix("/uploads/")
+        var names = "content-type, upload-complete, upload-draft-interop-version, upload-length"
+        if isUpload { names += ", upload-offset" }
+        return ReferenceReply(
+            status: 204,
+            fields: [
+                ("Access-Control-Allow-Methods", isUpload ? "HEAD, PATCH, DELETE" : "POST"),
+                ("Access-Control-Allow-Headers", isUpload || !has(.allowsPagesOnlyAppends) ? names : "content-type"),
+            ])
+    }
+
+    /// The fields with which a browser shows a response to a page of another origin.
+    private func pageFields(_ request: ReferenceRequest) -> [(String, String)] {
+        let exposed = "Location, Upload-Offset, Upload-Complete, Upload-Length, Upload-Limit"
+        let isHidden = request.method == "DELETE" && has(.hidesFieldsOfCancellations)
+        return [("Access-Control-Allow-Origin", "*")] + (isHidden ? [] : [("Access-Control-Expose-Headers", exposed)])
+    }
+
     // MARK: - Output
 
     private func finish(_ reply: ReferenceReply, to request: ReferenceRequest) {
         var reply = reply
+        if request.fields.contains("Origin") { reply.fields += pageFields(request) }
         if !contentIsRead && !has(.readsLeftoverAsRequest) { reply.closes = true }
         if reply.closes, server.uses(.resetsConnections) {
             var linger = linger(l_onoff: 1, l_linger: 0)
