@@ -96,18 +96,6 @@ struct TLSTests {
         return stream
     }
 
-    @Test("a stuck upload is taken over, and its connection is closed")
-    func takeOver() throws {
-        let fixture = try TLSFixture()
-        let stream = try begin(fixture, Payload.bytes(30_000), sending: 20_000)
-        let announcement = try stream.awaitResponse(104)
-        let line = try #require(announcement.split(separator: "\r\n").first { $0.hasPrefix("Location: ") })
-        let head = try fixture.run(
-            "-I", "-H", "Upload-Draft-Interop-Version: 8", fixture.url + line.dropFirst("Location: ".count))
-        #expect(head.output.lowercased().contains("upload-complete: ?0"))
-        _ = try stream.process.awaitEnding()
-    }
-
     @Test("after SIGHUP the new certificate is used, and open connections stay open")
     func reload() throws {
         let fixture = try TLSFixture()

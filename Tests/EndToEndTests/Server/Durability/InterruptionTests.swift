@@ -164,19 +164,4 @@ struct InterruptionTests {
             #expect(seen > 0)
         }
     }
-
-    @Test("CRE-26: an upload is usable as soon as it is announced")
-    func usableAtOnce() throws {
-        try withServer { server in
-            for _ in 0..<20 {
-                let connection = try server.connect()
-                try connection.send(.creation(complete: true, .declared(1000)))
-                let location = try #require(try connection.requireInterim().location)
-                connection.reset()
-                let head = try server.exchange(.retrieval(.v8, location))
-                #expect(head.status == 204)
-                #expect(head.offset == 0)
-            }
-        }
-    }
 }

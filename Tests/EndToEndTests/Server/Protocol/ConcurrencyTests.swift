@@ -4,18 +4,6 @@ import Testing
 /// Concurrent requests (draft section 4.6): bytes in the published file, and rare interleavings, which need many rounds.
 @Suite("Concurrency", .serialized, .blocking)
 struct ConcurrencyTests {
-    @Test("CON-01 CRE-26: a retrieval ends a stalled creation, too")
-    func retrievalEndsCreation() throws {
-        try withServer { server in
-            let stalled = try server.connect()
-            try stalled.open(.creation(.v8, complete: true, .declared(100)))
-            let location = try #require(stalled.interim.first?.location)
-            try stalled.send(Payload.bytes(50))
-            #expect(try server.retrieve(location).complete == false)
-            stalled.expectClosed(within: .seconds(60))
-        }
-    }
-
     @Test("CON-02: an append whose head is refused does not end a running append")
     func malformedAppendHarmsNothing() throws {
         try withServer { server in

@@ -30,23 +30,6 @@ struct InterruptedRequestTests {
         }
     }
 
-    @Test("LEN-09 CRE-18: the Content-Length of an interrupted last append declares the length of the upload")
-    func length() throws {
-        try withServer { server in
-            let location = try server.begin(.v8, "/files/f", [1])
-            let connection = try server.connect()
-            try connection.open(.append(.v8, location, at: 1, complete: true, .declared(9)))
-            try connection.send([2])
-            connection.close()
-            try server.awaitInterruption("PATCH")
-            #expect(try server.retrieve(location).length == 10)
-            let other = try server.exchange(.append(.v8, location, at: 2, complete: true, .bytes(Payload.bytes(7))))
-            #expect(other.status == 400 && other.complete == false)
-            #expect(
-                other.problem?.type == "https://iana.org/assignments/http-problem-types#inconsistent-upload-length")
-        }
-    }
-
     @Test("LIM-06: the bytes of an interrupted request are kept, even if they are fewer than --min-append-size")
     func minAppendSize() throws {
         try withServer("--min-append-size", "10") { server in

@@ -7,26 +7,6 @@ import Testing
 /// Offset retrievals (draft section 4.3): crashes, lost bytes in the data directory, and names of uploads.
 @Suite("Offset retrieval", .serialized, .blocking)
 struct RetrievalTests {
-    @Test("OFF-10: an offset in a final response survives a crash of the server", arguments: [true, false])
-    func finalOffsetSurvives(relaxed: Bool) throws {
-        try withServer("--durability", relaxed ? "relaxed" : "acknowledged") { server in
-            let location = try server.begin(.v8, "/files/f", Payload.bytes(100_000))
-            try server.crash()
-            try server.restart()
-            #expect(try server.retrieve(location).offset == 100_000)
-            let append = try server.exchange(.append(.v8, location, at: 100_000, complete: false, .bytes([1])))
-            #expect(append.status == 204)
-            try server.crash()
-            try server.restart()
-            #expect(try server.retrieve(location).offset == 100_001)
-            #expect(try server.exchange(.append(.v8, location, at: 100_001, complete: true, .bytes([]))).status == 201)
-            try server.crash()
-            try server.restart()
-            #expect(try server.retrieve(location).complete == true)
-            #expect(server.published("f") == Payload.bytes(100_000) + [1])
-        }
-    }
-
     @Test("OFF-15: an upload whose bytes are missing is gone; its offset never decreases")
     func bytesLost() throws {
         try withServer { server in
