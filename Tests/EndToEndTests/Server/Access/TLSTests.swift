@@ -141,20 +141,6 @@ struct TLSTests {
         #expect(fixture.server.published("f") == Array("hello".utf8))
     }
 
-    @Test("TLS versions before 1.2 are refused")
-    func versions() throws {
-        let fixture = try TLSFixture()
-        func status(_ version: String) throws -> ChildProcess.Ending {
-            try ChildProcess(
-                "/usr/bin/openssl",
-                ["s_client", "-connect", "127.0.0.1:\(fixture.server.port)", version, "-cipher", "ALL:@SECLEVEL=0"]
-            ).awaitEnding()
-        }
-        #expect(try status("-tls1_1") != .exited(0))
-        #expect(try status("-tls1_2") == .exited(0))
-        #expect(try status("-tls1_3") == .exited(0))
-    }
-
     @Test("connections with an endless handshake or with plain HTTP are closed, and others are served")
     func badHandshakes() throws {
         let fixture = try TLSFixture("--header-timeout", "1")

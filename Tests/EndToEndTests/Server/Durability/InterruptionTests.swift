@@ -80,6 +80,7 @@ struct InterruptionTests {
                 let head = try server.exchange(.retrieval(.v8, location))
                 #expect(head.offset == Int64(offset), context)
                 #expect(head.complete == false, context)
+                #expect(server.published("file.bin") == nil, context)
             }
             let remaining = BytePool.repeated(offset..<Self.length)
             #expect(
@@ -162,6 +163,43 @@ struct InterruptionTests {
                 #expect(head.complete == false, context)
             }
             #expect(seen > 0)
+        }
+    }
+
+    @Test("LIM-06: the bytes of an interrupted request are kept, even if they are fewer than --min-append-size")
+    func minAppendSize() throws {
+        try withServer("--min-append-size", "10") { server in
+            let location = try server.begin()
+            let connection = try server.connect()
+            try connection.open(.append(.v8, location, at: 0, complete: false, .declared(20)))
+            try connection.send([1, 2, 3])
+            connection.close()
+            try server.awaitInterruption("PATCH")
+            #expect(try server.retrieve(location).offset == 3)
+        }
+    }
+
+    @Test("DIG-02 DIG-07: bytes do not count before their Content-Digest is compared, not even after an interruption")
+    func contentDigest() throws {
+        try withServer { server in
+            let content = Payload.bytes(32 << 20)
+            let location = try server.begin(.v8, "/files/f", [1])
+            let connection = try server.connect()
+            let request = Request.append(.v8, location, at: 1, complete: true, .declared(Int64(content.count)))
+                .with("Content-Digest", content.digestField())
+            try connection.open(request)
+            for start in stride(from: 0, to: 24 << 20, by: 8 << 20) {
+                try connection.send(content[start..<start + (8 << 20)])
+            }
+            while !connection.staysSilent(for: .milliseconds(50)) { try connection.requireInterim() }
+            #expect(connection.interim.allSatisfy { ($0.offset ?? 1) <= 1 })
+            connection.close()
+            try server.awaitInterruption("PATCH")
+            #expect(try server.retrieve(location).offset == 1)
+            let again = Request.append(.v8, location, at: 1, complete: true, .bytes(content))
+                .with("Content-Digest", content.digestField())
+            #expect(try server.exchange(again).status == 201)
+            #expect(server.published("f") == [1] + content)
         }
     }
 }

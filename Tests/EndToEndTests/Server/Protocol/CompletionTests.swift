@@ -58,4 +58,14 @@ struct CompletionTests {
             #expect(again.complete == true)
         }
     }
+
+    @Test("CAN-05: the cancellation of a completed upload does not remove its file")
+    func completedStays() throws {
+        try withServer { server in
+            let location = try server.begin(.v8, "/files/f", [1])
+            #expect(try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([]))).status == 201)
+            #expect([204, 404, 410].contains(try server.exchange(.cancellation(.v8, location)).status))
+            #expect(server.published("f") == [1])
+        }
+    }
 }

@@ -60,20 +60,6 @@ struct ConcurrencyTests {
         }
     }
 
-    @Test("CON-08: a retrieval counts the bytes that a closed connection had sent")
-    func bytesOfClosedConnection() throws {
-        try withServer { server in
-            let content = Payload.bytes(1 << 20)
-            let location = try server.begin(.v8, "/files/f")
-            let connection = try server.connect()
-            try connection.open(.append(.v8, location, at: 0, complete: false, .declared(2 << 20)))
-            try connection.send(content)
-            connection.close()
-            try server.awaitInterruption("PATCH")
-            #expect(try server.retrieve(location).offset == 1 << 20)
-        }
-    }
-
     @Test("CON-09: a client that has sent all content gets a response, even if the state is retrieved meanwhile")
     func completingIsNotKilled() throws {
         try withServer { server in
