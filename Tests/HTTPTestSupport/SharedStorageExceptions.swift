@@ -8,8 +8,7 @@ package enum SharedStorageExceptions {
         "changes, limits or checks a data directory": [
             "AccessLogTests.causes", "AllowanceTests.removedByHand", "BackupTests", "CheckTests", "DataDirectoryTests",
             "HealthTests.unready", "LostStateTests", "OtherReaderTests",
-            "ReplacementTests.shrinking", "ServeTests.directoryTaken", "ServeTests.layout", "StartSizeTests",
-            "StoredFormsTests",
+            "ReplacementTests.shrinking", "StartSizeTests", "StoredFormsTests",
         ],
         "needs the free space of a file system": [
             "AllowanceTests.tooLongForTheDisk", "AllowanceTests.minFreeSpace", "FullDiskTests",

@@ -123,24 +123,4 @@ struct ListenerTests {
             run.expect(64, "--allow-anonymous", address.dropLast(2).description)
         }
     }
-
-    @Test("--max-connections: further clients wait until a connection ends")
-    func maximum() throws {
-        try withServer("--max-connections", "2") { server in
-            let first = try server.connectFast()
-            let second = try server.connectFast()
-            let third = try server.connect()
-            try? third.send(.get("/healthz"))
-            // The third connection waits or is closed; it is not served, and does not affect the other two.
-            for connection in [first, second] { #expect(try connection.exchange(.get("/healthz")).status == 200) }
-            let isBack: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads <= 2 ? true : nil }
-            #expect(isBack == true)
-            first.close()
-            let served: Bool? = pollUntil(within: .seconds(60)) {
-                (try? server.exchange(.get("/healthz"), within: .seconds(1)).status) == 200 ? true : nil
-            }
-            third.close()
-            #expect(served == true)
-        }
-    }
 }

@@ -4,7 +4,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// The process `onward serve`: its options, its data directory, its end.
+/// The process `onward serve`: its options and its end.
 @Suite("The command serve", .serialized, .blocking)
 struct ServeTests {
     @Test("SIGTERM and SIGINT end the server within five seconds, with status 0", arguments: [SIGTERM, SIGINT])
@@ -33,14 +33,6 @@ struct ServeTests {
         #expect(try process.awaitEnding() == .exited(64))
         #expect(!process.errorOutput.isEmpty)
         #expect(!FileManager.default.fileExists(atPath: directory.path + "/data"))
-    }
-
-    @Test("anonymous access: without --allow-anonymous the server refuses to listen on a public address")
-    func beyondLoopback() throws {
-        let directory = try TemporaryDirectory()
-        let process = try ServerProcess.run(["--root", directory.path + "/data", "--listen", "0.0.0.0:0"])
-        #expect(try process.awaitEnding() == .exited(64))
-        #expect(process.errorOutput.contains("--allow-anonymous"))
     }
 
     @Test("If --cache-control has public or s-maxage without --public-read, serve ends with 64 and names --public-read")
@@ -98,113 +90,6 @@ struct ServeTests {
         try withServer("--max-size", text) { server in
             let response = try server.exchange(Request("OPTIONS", "*"))
             #expect(response.limits?["max-size"] == value)
-        }
-    }
-
-    @Test("if the port is in use, serve ends with 69")
-    func portTaken() throws {
-        try withServer { server in
-            let directory = try TemporaryDirectory()
-            let process = try ServerProcess.run([
-                "--root", directory.path + "/data", "--listen", "127.0.0.1:\(server.port)",
-            ])
-            #expect(try process.awaitEnding() == .exited(69))
-        }
-    }
-
-    @Test("if another server uses the data directory, serve ends with 75, and the other server continues")
-    func directoryTaken() throws {
-        try withServer { server in
-            let location = try server.begin(.v8, "/files/f", [1])
-            let process = try ServerProcess.run(["--root", server.root, "--listen", "127.0.0.1:0"])
-            #expect(try process.awaitEnding() == .exited(75))
-            #expect(try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([]))).status == 201)
-        }
-    }
-
-    @Test("if the data directory is unusable, serve ends with 74")
-    func directoryUnusable() throws {
-        let directory = try TemporaryDirectory()
-        #expect(FileManager.default.createFile(atPath: directory.path + "/file", contents: Data()))
-        for root in ["/file", "/file/below"] {
-            let process = try ServerProcess.run(["--root", directory.path + root, "--listen", "127.0.0.1:0"])
-            #expect(try process.awaitEnding() == .exited(74))
-        }
-    }
-
-    @Test("only its owner has access to the data directory, and published files have their own names")
-    func layout() throws {
-        try withServer { server throws in
-            #expect(try server.exchange(Request("PUT", "/files/a/b.txt", [], .bytes([1]))).status == 201)
-            func mode(_ path: String) throws -> Int? {
-                try FileManager.default.attributesOfItem(atPath: server.root + path)[.posixPermissions] as? Int
-            }
-            #expect(try mode("") == 0o700)
-            #expect(try mode("/onward.sqlite") == 0o600)
-            #expect(FileManager.default.contents(atPath: server.root + "/files/a/b.txt") == Data([1]))
-        }
-    }
-
-    @Test("serve listens on a Unix socket, and replaces the socket file of an earlier server")
-    func unixSocket() throws {
-        let directory = try TemporaryDirectory()
-        let path = directory.path + "/socket"
-        try withServer("--listen", "unix:" + path) { server in
-            for _ in 0..<2 {
-                let connection = try RawConnection(unixPath: path)
-                let response = try connection.exchange(.creation(.v8, complete: true, .bytes([1])))
-                #expect(response.isSuccessful)
-                #expect(response.interim.first?.status == 104)
-                try server.crash()
-                try server.restart()
-            }
-        }
-    }
-
-    @Test("serve listens on several addresses")
-    func severalAddresses() throws {
-        let directory = try TemporaryDirectory()
-        let path = directory.path + "/socket"
-        try withServer("--listen", "unix:" + path, "--listen", "127.0.0.1:0") { server in
-            let connection = try RawConnection(unixPath: path)
-            #expect(try connection.exchange(Request("PUT", "/files/f", [], .bytes([1]))).status == 201)
-            let port = try server.process.awaitErrorOutput { text -> UInt16? in
-                text.split(separator: "\n").compactMap { line in
-                    line.firstRange(of: "listening on 127.0.0.1:").flatMap { UInt16(line[$0.upperBound...]) }
-                }.first
-            }
-            let tcp = try RawConnection(port: port)
-            #expect(try tcp.exchange(.get("/files/f")).content == [1])
-        }
-    }
-
-    @Test(
-        "/healthz and /readyz respond to GET and HEAD with 200, whatever Host is, and to POST with 405",
-        arguments: ["/healthz", "/readyz"])
-    func health(target: String) throws {
-        try withServer { server throws in
-            #expect(try server.exchange(.get(target)).status == 200)
-            #expect(try server.exchange(Request("HEAD", target)).status == 200)
-            #expect(try server.exchange(Request("POST", target, [], .bytes([1]))).status == 405)
-            let foreign = Request.get(target).with("Host", "probe.example").with("X-Forwarded-For", "192.0.2.1")
-            #expect(try server.exchange(foreign).status == 200)
-        }
-    }
-
-    @Test("the JSON log has one object on each line, with the status and the problem code")
-    func jsonLog() throws {
-        try withServer("--log-format", "json") { server in
-            #expect(try server.exchange(.get("/files/none")).status == 404)
-            #expect(try server.stop() == .exited(0))
-            struct Line: Decodable {
-                let level: String
-                let status: Int?
-                let code: String?
-            }
-            let lines = try server.log.split(separator: "\n").map {
-                try JSONDecoder().decode(Line.self, from: Data($0.utf8))
-            }
-            #expect(lines.contains { $0.status == 404 && $0.code == "no-such-file" })
         }
     }
 
