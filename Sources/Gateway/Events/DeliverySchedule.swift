@@ -223,14 +223,12 @@ struct DeliverySchedule: Sendable, Hashable {
         Int64(Double(pause) * (0.8 + 0.4 * jitter))
     }
 
-    /// Removes the events that could not be delivered within the retry time, and returns them.
-    mutating func setAside(now: Int64) -> [OutboxEntry] {
-        let late = entries.filter { !$0.isRunning && $0.attempts > 0 && now - $0.start >= rules.retryTime }
-        if !late.isEmpty { remove(late.map(\.stored.number)) }
-        return late.map(\.stored)
+    /// The numbers of the events that could not be delivered within the retry time.
+    func late(now: Int64) -> [Int64] {
+        entries.filter { !$0.isRunning && $0.attempts > 0 && now - $0.start >= rules.retryTime }.map(\.stored.number)
     }
 
-    /// Removes events that no longer exist. Running attempts continue.
+    /// Removes events that were dropped or set aside. Running attempts continue.
     mutating func remove(_ numbers: [Int64]) {
         let numbers = Set(numbers)
         running -= entries.count { $0.isRunning && numbers.contains($0.stored.number) }

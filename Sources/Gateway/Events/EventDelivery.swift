@@ -150,8 +150,7 @@ public final class EventDelivery: Sendable {
         add(entries, of: page)
     }
 
-    /// - Parameter page: the page with the events; `nil` if an operator retries them, or if they were removed only from
-    ///   the schedule.
+    /// - Parameter page: the page with the events; `nil` if an operator retries them.
     private func add(_ entries: [OutboxEntry], of page: OutboxPosition.Page? = nil) {
         let now = SystemClock.monotonicNanoseconds()
         let wall = wallMilliseconds
@@ -195,12 +194,11 @@ public final class EventDelivery: Sendable {
     }
 
     private func check() throws(StoreError) {
-        let late = state.withLock { $0.schedule.setAside(now: SystemClock.monotonicNanoseconds()) }
+        let late = state.withLock { $0.schedule.late(now: SystemClock.monotonicNanoseconds()) }
         if !late.isEmpty {
-            do throws(StoreError) { try store.updateEvents(delivered: [], setAside: late.map(\.number)) } catch {
-                add(late)
-                throw error
-            }
+            // Until the change is durable, the later events of the same uploads have to wait.
+            try store.updateEvents(delivered: [], setAside: late)
+            remove(late)
             note(
                 .error,
                 "events were set aside, because they could not be delivered to \(receiver.description) within"
@@ -212,7 +210,7 @@ public final class EventDelivery: Sendable {
             olderThan: wallMilliseconds - settings.keepTime.nanoseconds / 1_000_000, onlySetAside: isStart,
             keeping: settings.maxCount)
         if !dropped.isEmpty {
-            state.withLock { $0.schedule.remove(dropped) }
+            remove(dropped)
             note(
                 .error,
                 "events were dropped without a delivery, because they were too old or too many: \(dropped.count)")
@@ -221,6 +219,12 @@ public final class EventDelivery: Sendable {
         if retried.isEmpty { return }
         state.withLock { _ = $0.schedule.makeRoom(for: rules.page, now: SystemClock.monotonicNanoseconds()) }
         add(retried)
+    }
+
+    /// Removes events from the schedule. Then the next events of their uploads can be due.
+    private func remove(_ numbers: [Int64]) {
+        state.withLock { $0.schedule.remove(numbers) }
+        state.notifyAll()
     }
 
     // MARK: Attempts

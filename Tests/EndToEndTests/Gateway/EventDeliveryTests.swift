@@ -181,6 +181,20 @@ struct GatewayEventDeliveryTests {
         }
     }
 
+    @Test("if an event is set aside, the next event of its upload is delivered at once")
+    func settingAside() throws {
+        // The next attempt for the first event would be made after an hour.
+        let endpoint = try EventEndpoint { event in
+            event.kind == "created" ? .status("503 Busy", [("Retry-After", "3600")]) : .status("200 OK")
+        }
+        try endpoint.withServer("retry=1s") { server in
+            let location = try server.begin(.v8, "/files/x", [1])
+            #expect(try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([2]))).status == 201)
+            #expect(endpoint.awaitAccepted(1).map(\.kind) == ["completed"])
+            #expect(endpoint.attempts.map(\.kind) == ["created", "completed"])
+        }
+    }
+
     @Test("a rejection delays only the events of the same upload")
     func rejection() throws {
         let endpoint = try EventEndpoint { event in
