@@ -85,4 +85,18 @@ struct EventDeliveryTests {
         try await awaitCondition { fixture.attempts.withLock { $0.count } > attempts }
         #expect(Set(fixture.attempts.withLock { $0 }) == ["first"])
     }
+
+    @Test("the next attempt does not wait for the attempts of other events", arguments: 1...2)
+    func simultaneous(_ run: Int) async throws {
+        let fixture = try Fixture(retryTime: .seconds(60)) { id, number in
+            if id != "failing" { try await Task.sleep(for: .seconds(3600)) }
+            if number == 1 { throw Failure() }
+        }
+        defer { fixture.close() }
+        try fixture.record(("failing", "a"))
+        try await awaitCondition { !fixture.notes.withLock { $0 }.isEmpty }
+        // Three of the four threads of the delivery are occupied, probably with the one that has delivered the event.
+        try fixture.record(("b", "b"), ("c", "c"), ("d", "d"))
+        try await awaitCondition { fixture.attempts.withLock { $0.count { $0 == "failing" } } == 2 }
+    }
 }

@@ -240,14 +240,17 @@ public final class EventDelivery: Sendable {
     }
 
     private func next() -> OutboxEntry? {
-        while true {
+        while !isClosing {
             let deadline = state.withLock { $0.schedule.nextDue }
             let found = state.wait(until: deadline) { state -> OutboxEntry?? in
                 if state.isClosing { return .some(nil) }
-                return state.schedule.next(now: SystemClock.monotonicNanoseconds()).map { .some($0) }
+                if let entry = state.schedule.next(now: SystemClock.monotonicNanoseconds()) { return entry }
+                // Another thread may have changed the time for which this thread has to wait.
+                return state.schedule.nextDue == deadline ? nil : .some(nil)
             }
-            if let found { return found }
+            if let entry = found ?? nil { return entry }
         }
+        return nil
     }
 
     private func attempt(_ event: UploadEvent) -> DeliverySchedule.Outcome {
