@@ -14,10 +14,13 @@ public final class EventDelivery: Sendable {
     private struct State {
         var schedule: DeliverySchedule
         var position = OutboxPosition()
-        /// Events that were delivered and are still in the outbox, and when the first of them was delivered.
+        /// The numbers of the events that were delivered and are still in the outbox.
         var delivered: [Int64] = []
+        /// The time at which the first of them was delivered, in monotonic nanoseconds.
         var deliveredSince: Int64 = 0
-        var failure: String?
+        /// Whether a failure was logged since the last delivery.
+        var hasLoggedFailure = false
+        /// The earliest time of the next line of the log about a failure, in monotonic nanoseconds.
         var nextReport: Int64 = 0
         var secrets: [EventSecret]
         var isClosing = false
@@ -39,8 +42,9 @@ public final class EventDelivery: Sendable {
     private let rules: DeliverySchedule.Rules
     private let note: @Sendable (LogLevel, String) -> Void
     private let state: Monitor<State>
+    /// The time of the creation of this object, in monotonic nanoseconds.
     private let createdAt = SystemClock.monotonicNanoseconds()
-    /// The time in milliseconds since 1970, by the clock of the store.
+    /// The same time in milliseconds since 1970, by the clock of the store.
     private let wallAtCreation: Int64
 
     /// - Parameters:
@@ -70,15 +74,17 @@ public final class EventDelivery: Sendable {
             state.notifyAll()
         }
         do throws(Errno) {
-            var threads = [try WorkerThread(name: "events") { [self] in maintain() }]
-            for _ in 0..<rules.concurrency {
-                threads.append(try WorkerThread(name: "event") { [self] in deliver() })
-            }
-            state.withLock { [threads] in $0.threads = threads }
+            try startThread("events") { [self] in maintain() }
+            for _ in 0..<rules.concurrency { try startThread("event") { [self] in deliver() } }
         } catch {
             close()
             throw error
         }
+    }
+
+    private func startThread(_ name: String, _ body: @escaping @Sendable () -> Void) throws(Errno) {
+        let thread = try WorkerThread(name: name, body)
+        state.withLock { $0.threads.append(thread) }
     }
 
     /// Begins to deliver events. The object exists until ``close()`` is called.
@@ -204,7 +210,7 @@ public final class EventDelivery: Sendable {
                 "events were set aside, because they could not be delivered to \(receiver.description) within"
                     + " \(settings.retryTime.wholeSeconds) s: \(late.count); see 'onward events list'")
         }
-        // After a start each event can be delivered for this time, however long the process did not run.
+        // After a start each event can be delivered for the retry time, however long the process did not run.
         let isStart = SystemClock.monotonicNanoseconds() - createdAt < rules.retryTime
         let dropped = try store.dropEvents(
             olderThan: wallMilliseconds - settings.keepTime.nanoseconds / 1_000_000, onlySetAside: isStart,
@@ -271,16 +277,16 @@ public final class EventDelivery: Sendable {
 
     private func finish(_ entry: OutboxEntry, _ outcome: DeliverySchedule.Outcome) {
         let now = SystemClock.monotonicNanoseconds()
-        let failure = state.withLock { state -> String? in
+        let worksAgain = state.withLock { state in
             state.schedule.finished(entry.number, outcome, now: now, jitter: .random(in: 0...1))
-            guard outcome == .delivered else { return nil }
+            guard outcome == .delivered else { return false }
             if state.delivered.isEmpty { state.deliveredSince = now }
             state.delivered.append(entry.number)
-            defer { state.failure = nil }
-            return state.failure
+            defer { state.hasLoggedFailure = false }
+            return state.hasLoggedFailure
         }
         state.notifyAll()
-        if failure != nil { note(.info, "the delivery of events to \(receiver.description) works again") }
+        if worksAgain { note(.info, "the delivery of events to \(receiver.description) works again") }
     }
 
     /// Logs the failure if none was logged within the last minute.
@@ -289,7 +295,7 @@ public final class EventDelivery: Sendable {
         let isDue = state.withLock { state in
             guard now >= state.nextReport else { return false }
             state.nextReport = now + Self.reportPause
-            state.failure = reason
+            state.hasLoggedFailure = true
             return true
         }
         if isDue {

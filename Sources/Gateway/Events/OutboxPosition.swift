@@ -48,7 +48,7 @@ struct OutboxPosition: Sendable, Hashable {
         return Page(after: pass.position, isReadInPass: true)
     }
 
-    /// Whether ``nextPage(for:now:)`` returns a page, unless that depends on the time.
+    /// Whether ``nextPage(for:now:)`` would return a page now. The beginning of the next pass is not considered.
     func hasPage(for schedule: DeliverySchedule, now: Int64) -> Bool {
         let mayReadOld = mayReadOld(for: schedule, now: now)
         return mayHaveNew && (mayReadOld || !hasBacklog) && schedule.canMakeRoom(for: schedule.rules.page, now: now)

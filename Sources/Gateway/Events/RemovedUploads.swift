@@ -1,5 +1,5 @@
-/// A set of uploads in a limited amount of memory. It can also contain a few uploads that were never inserted (a Bloom
-/// filter with two positions).
+/// The uploads whose events a ``DeliverySchedule`` has removed, in a limited amount of memory. It is a Bloom filter with
+/// two positions: it can also contain a few uploads that were never inserted.
 struct RemovedUploads: Sendable, Hashable {
     /// The number of bits, which need 256 KiB.
     private static let size: UInt = 1 << 21
