@@ -105,7 +105,7 @@ extension String {
             let last = bytes.lastIndex(where: { !$0.isOptionalWhitespace })
         else { return "" }
         if first == bytes.startIndex && bytes.index(after: last) == bytes.endIndex { return self }
-        return String(self[first...last])
+        return String(Substring(bytes[first...last]))
     }
 
     /// Whether the string is a non-empty `token` (RFC 9110 section 5.6.2).

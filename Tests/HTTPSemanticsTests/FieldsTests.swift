@@ -43,6 +43,13 @@ import Testing
         #expect(!fields.isEmpty && Fields().isEmpty)
     }
 
+    @Test func whiteSpaceIsRemovedAtEachEndOfAValue() {
+        // U+0600 and the space after it are one character, and so are a space and U+0301.
+        let fields: Fields = ["A": "\t \u{301}x\u{0600} \t", "B": " \t"]
+        #expect(fields.values("a").map { Array($0.utf8) } == [Array("\u{301}x\u{0600}".utf8)])
+        #expect(fields["b"] == "")
+    }
+
     @Test func setKeepsThePositionOfTheFirstLine() {
         var fields = Fields([("x", "0"), ("A", "1"), ("y", "2"), ("a", "3"), ("z", "4")])
         fields.set("a", "new")
