@@ -24,7 +24,8 @@ extension TransferStore {
     ///   second.
     /// - Returns: what was removed.
     public func sweep(olderThan age: Duration) async -> Sweep {
-        let limit = SystemClock.realtimeSeconds() - age.components.seconds
+        let (time, overflows) = SystemClock.realtimeSeconds().subtractingReportingOverflow(age.components.seconds)
+        let limit = overflows ? .max : time
         return await BlockingWork.run {
             var sweep = Sweep()
             sweepDirectory(before: limit, &sweep)

@@ -105,6 +105,13 @@ import Testing
         #expect(many.count - few.count == 200 * 6, "\(few)")
     }
 
+    @Test("each age is accepted", arguments: [Int64.min, .max])
+    func extremes(_ seconds: Int64) async throws {
+        try place.save("x", try download(to: nil).record)
+        let sweep = await place.store.sweep(olderThan: .seconds(seconds))
+        #expect(sweep.entries.count == (seconds < 0 ? 1 : 0))
+    }
+
     @Test("nothing that a running transfer uses is removed")
     func running() async throws {
         let running = try download(to: nil)
