@@ -32,7 +32,7 @@ package struct ByteRangeSet: Sendable, Hashable {
             return scanner.digits().map { .suffix(length: clampedNumber($0)) }
         }
         guard let first = scanner.digits(), scanner.consume("-") else { return nil }
-        guard scanner.next?.isDigit == true, let last = scanner.digits() else {
+        guard let last = scanner.digits() else {
             return .positions(first: clampedNumber(first), last: nil)
         }
         // The numbers may need more than 64 bits, so their digits are compared: first their count, then byte by byte.

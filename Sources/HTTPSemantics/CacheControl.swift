@@ -3,7 +3,7 @@ public struct CacheControl: Sendable, Hashable {
     private struct Directive: Sendable, Hashable {
         /// The name in lower case.
         let name: String
-        /// The argument as it was received, with its quotes.
+        /// The argument; if it was a quoted string, with quotes.
         let argument: String?
 
         var serialized: String { argument.map { "\(name)=\($0)" } ?? name }
@@ -16,17 +16,14 @@ public struct CacheControl: Sendable, Hashable {
 
     private init(directives: [Directive]) { self.directives = directives }
 
-    /// Parses a field value. Returns `nil` if it is malformed or has no directive. Extensions are kept as they are.
+    /// Parses a field value. Returns `nil` if it is malformed or has no directive. Unknown directives are kept.
     public init?(parsing value: String) {
         var scanner = FieldValueScanner(value)
         let directives = scanner.list { scanner -> Directive? in
             guard let name = scanner.token() else { return nil }
             guard scanner.consume("=") else { return Directive(name: name.asciiLowercased, argument: nil) }
-            if scanner.next == UInt8(ascii: "\"") {
-                guard let text = scanner.quotedString() else { return nil }
-                return Directive(name: name.asciiLowercased, argument: text.quoted)
-            }
-            guard let argument = scanner.token() else { return nil }
+            let isQuoted = scanner.next == UInt8(ascii: "\"")
+            guard let argument = isQuoted ? scanner.quotedString()?.quoted : scanner.token() else { return nil }
             return Directive(name: name.asciiLowercased, argument: argument)
         }
         guard let directives, !directives.isEmpty else { return nil }

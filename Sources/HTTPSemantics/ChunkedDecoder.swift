@@ -72,19 +72,10 @@ package struct ChunkedDecoder: Sendable {
     /// The size of a chunk if it has one digit, is not 0 and has no extension, and if the complete chunk has arrived.
     private static func smallChunk(_ input: UnsafeRawBufferPointer, at start: Int) -> Int? {
         guard start + 6 <= input.count, input[start + 1] == 0x0D, input[start + 2] == 0x0A,
-            let size = digit(input[start]), size > 0, start + size + 5 <= input.count,
+            let size = input[start].hexDigitValue.map(Int.init), size > 0, start + size + 5 <= input.count,
             input[start + size + 3] == 0x0D, input[start + size + 4] == 0x0A
         else { return nil }
         return size
-    }
-
-    private static func digit(_ byte: UInt8) -> Int? {
-        switch byte {
-        case 0x30...0x39: Int(byte) - 0x30
-        case 0x41...0x46: Int(byte) - 0x41 + 10
-        case 0x61...0x66: Int(byte) - 0x61 + 10
-        default: nil
-        }
     }
 
     /// Reads a byte that is not content.
@@ -122,7 +113,7 @@ package struct ChunkedDecoder: Sendable {
     }
 
     private mutating func readSize(_ byte: UInt8) -> Outcome {
-        if let digit = Self.digit(byte) {
+        if let digit = byte.hexDigitValue {
             let (product, overflows) = (lineSize == 0 ? 0 : count).multipliedReportingOverflow(by: 16)
             lineSize += 1
             guard !overflows, lineSize <= Self.maxLineSize else { return .refused(.malformedChunk) }

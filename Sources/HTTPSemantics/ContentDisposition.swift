@@ -17,9 +17,8 @@ package struct ContentDisposition: Sendable, Hashable {
     /// Parses a field value. Returns `nil` if it is malformed or names a parameter twice (RFC 6266 section 4.1).
     ///
     /// `filename*` is decoded from UTF-8 or ISO-8859-1 (RFC 8187); when it is malformed it is ignored (RFC 6266 section
-    /// 4.3).
-    /// The value of `filename` is decoded as ISO-8859-1 unless it is UTF-8, as browsers do. White space around "=" is
-    /// accepted, as the grammar of RFC 2616 allowed it.
+    /// 4.3). The value of `filename` is decoded as ISO-8859-1 unless it is UTF-8, as browsers do. White space around "="
+    /// is accepted, as the grammar of RFC 2616 allowed it.
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
         guard let type = scanner.token(), let parameters = scanner.parameters(allowsWhitespace: true), scanner.isAtEnd,
@@ -41,11 +40,6 @@ package struct ContentDisposition: Sendable, Hashable {
         let plain = "\(type); filename=\(approximation.quoted)"
         if approximation.equalsBytewise(filename) { return plain }
         return "\(plain); filename*=\(ExtendedParameterValue.encode(filename))"
-    }
-
-    /// The field value for a type and a name, in the form of the property ``serialized``.
-    package static func serialized(type: String, filename: String?) -> String {
-        ContentDisposition(type: type, filename: filename).serialized
     }
 
     /// The name with "_" in place of characters that recipients interpret differently: non-ASCII and control

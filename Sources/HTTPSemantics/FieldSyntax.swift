@@ -275,8 +275,7 @@ struct FieldValueScanner {
     /// The remaining value as a comma-separated list (RFC 9110 section 5.6.1); `nil` unless it is valid to its end.
     ///
     /// - Parameter allowsEmptyElements: Whether empty elements are skipped, as RFC 9110 section 5.6.1.2 requires of
-    ///   recipients.
-    ///   Otherwise an empty element makes the list malformed, as fields about framing require.
+    ///   recipients. Otherwise an empty element makes the list malformed, as fields about framing require.
     mutating func list<Element>(
         allowsEmptyElements: Bool = true, of element: (inout FieldValueScanner) -> Element?
     ) -> [Element]? {

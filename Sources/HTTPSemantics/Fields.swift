@@ -25,7 +25,7 @@ public struct Fields: Sendable, Hashable {
             left.name.equalsIgnoringASCIICase(right.name) && left.value.equalsBytewise(right.value)
         }
 
-        /// Hashes the value consistently with `==`.
+        /// Hashes the line consistently with `==`.
         public func hash(into hasher: inout Hasher) {
             for byte in name.utf8 { hasher.combine(byte.asciiLowercased) }
             hasher.combine(UInt8(0))
@@ -104,7 +104,7 @@ public struct Fields: Sendable, Hashable {
     /// The options in `Connection` (RFC 9110 section 7.6.1).
     package var connectionOptions: [String] {
         values("Connection").flatMap { value in
-            // Characters could join a separator with a mark that follows it.
+            // The bytes are split, because a separator and a combining mark after it are one `Character`.
             value.utf8.split { ", \t".utf8.contains($0) }.map { String(Substring($0)) }
         }
     }
@@ -223,7 +223,7 @@ extension String {
     /// The text for people and for formats that are Unicode: U+FFFD in place of bytes that are not UTF-8.
     package var repairedFieldText: String { hasOpaqueBytes ? String(decoding: fieldBytes, as: UTF8.self) : self }
 
-    /// The text of a value whose encoding is ISO-8859-1 unless it is UTF-8, as that of names of files.
+    /// The text of a value that is decoded as ISO-8859-1 unless it is UTF-8, such as the name of a file.
     package var fieldTextInLatin1: String {
         guard hasOpaqueBytes else { return self }
         var scalars = String.UnicodeScalarView()
@@ -279,8 +279,7 @@ private enum FieldBytes {
         default: return 0
         }
         guard position + length <= bytes.count, second ~= bytes[position + 1] else { return 0 }
-        return bytes[(position + 2)..<max(position + 2, position + length)].allSatisfy { 0x80...0xBF ~= $0 }
-            ? length : 0
+        return bytes[(position + 2)..<(position + length)].allSatisfy { 0x80...0xBF ~= $0 } ? length : 0
     }
 }
 

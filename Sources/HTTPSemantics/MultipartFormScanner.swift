@@ -240,8 +240,9 @@ private struct FormDisposition {
         filename = parameters["filename"].map(Self.decoded)
     }
 
-    /// Browsers do not escape backslashes. So a backslash escapes only a quote or another backslash, and a quote at the
-    /// end of the value is never escaped.
+    /// The content of a quoted string. curl escapes quotes and backslashes with a backslash, but browsers do not escape
+    /// backslashes. So a backslash before any other character is a part of the content, as in `C:\dir`, and a quote at
+    /// the end of the field is never escaped.
     private static func quotedText(_ scanner: inout FieldValueScanner) -> String? {
         guard scanner.consume("\"") else { return nil }
         var content: [UInt8] = []
@@ -269,8 +270,9 @@ private struct FormDisposition {
         var bytes: [UInt8] = []
         var remaining = Array(text.utf8)[...]
         while let byte = remaining.popFirst() {
-            let digits = String(decoding: remaining.prefix(2), as: UTF8.self).asciiLowercased
-            if byte == UInt8(ascii: "%"), let character = encodedCharacters[digits] {
+            if byte == UInt8(ascii: "%"),
+                let character = encodedCharacters[String(decoding: remaining.prefix(2), as: UTF8.self).asciiLowercased]
+            {
                 bytes.append(character)
                 remaining.removeFirst(2)
             } else {

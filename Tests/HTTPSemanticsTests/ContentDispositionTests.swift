@@ -53,7 +53,7 @@ import Testing
         ("it's*", "attachment; filename=\"it's*\""),
     ])
     func serialized(name: String, value: String) {
-        #expect(ContentDisposition.serialized(type: "Attachment", filename: name) == value)
+        #expect(ContentDisposition(type: "Attachment", filename: name).serialized == value)
         #expect(ContentDisposition(parsing: value)?.filename == name)
     }
 
@@ -62,12 +62,12 @@ import Testing
         var generator = SeededGenerator(seed: seed)
         for _ in 0..<SeededGenerator.count(2_000) {
             let name = generator.unicode(upTo: 12)
-            let value = ContentDisposition.serialized(type: "inline", filename: name)
+            let value = ContentDisposition(type: "inline", filename: name).serialized
             #expect(Fields.isValidValue(value) && value.utf8.allSatisfy { $0 < 0x80 }, "\(name.debugDescription)")
             let parsed = ContentDisposition(parsing: value)?.filename
             #expect(parsed.map { Array($0.utf8) } == Array(name.utf8), "\(name.debugDescription)")
         }
-        #expect(ContentDisposition.serialized(type: "a\r\nX: y", filename: nil) == "attachment")
+        #expect(ContentDisposition(type: "a\r\nX: y", filename: nil).serialized == "attachment")
     }
 
     @Test(arguments: SeededGenerator.seeds)

@@ -119,7 +119,7 @@ extension TransferRequest {
         var fields = fields
         if isCollection, !fields.contains("Content-Disposition") {
             let text = name.escaped { CollectionOfOne($0).percentEncoded { _ in false } }
-            fields.append("Content-Disposition", ContentDisposition.serialized(type: "inline", filename: text))
+            fields.append("Content-Disposition", ContentDisposition(type: "inline", filename: text).serialized)
         }
         self.init(uri, method: method ?? (isCollection ? .post : .put), fields: fields)
     }
