@@ -4,6 +4,7 @@ import SystemCalls
 package final class MemoryObjectStore: ObjectStore {
     /// One call of a function of ``ObjectStore``.
     package enum Operation: Sendable, Hashable {
+        /// A call of `put` or `create`.
         case put(key: String, count: Int)
         case get(key: String, Range<Int64>)
         case delete([String])
@@ -83,9 +84,7 @@ package final class MemoryObjectStore: ObjectStore {
     ) throws(ObjectError) -> Int {
         try perform(.get(key: key, range)) { _ in }
         guard let content = state.withLock({ $0.objects[key]?.content }) else { throw .notFound }
-        let present = content[
-            Int(clamping: range.lowerBound).clamped(
-                to: content.count)..<Int(clamping: range.upperBound).clamped(to: content.count)]
+        let present = content[(Int(range.lowerBound)..<Int(range.upperBound)).clamped(to: content.indices)]
         buffer.copyBytes(from: present)
         return present.count
     }
@@ -126,8 +125,4 @@ package final class MemoryObjectStore: ObjectStore {
             throw .unavailable("no response in time")
         }
     }
-}
-
-extension Int {
-    fileprivate func clamped(to limit: Int) -> Int { Swift.min(Swift.max(self, 0), limit) }
 }

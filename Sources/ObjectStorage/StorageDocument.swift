@@ -14,7 +14,8 @@ struct StorageDocument: Hashable {
     init?(_ bytes: [UInt8]) {
         guard let text = String(validating: bytes, as: UTF8.self) else { return nil }
         var reader = Reader(text)
-        if reader.consume("\u{FEFF}") {}
+        // A byte order mark.
+        _ = reader.consume("\u{FEFF}")
         reader.skipMisc()
         guard let root = reader.element(depth: 0) else { return nil }
         reader.skipMisc()

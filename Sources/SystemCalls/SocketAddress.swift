@@ -46,7 +46,7 @@ package final class ListeningSocket: Sendable {
             isLocal = true
         }
         guard listen(descriptor, backlog) == 0 else {
-            let error = Errno(rawValue: errno)
+            let error = Errno.current
             close(descriptor)
             throw error
         }
@@ -61,7 +61,7 @@ package final class ListeningSocket: Sendable {
     /// The descriptor, which the caller owns and closes.
     package func release() -> Int32 { descriptor }
 
-    /// Whether no socket uses a port of 127.0.0.1.
+    /// Whether a server could listen on this port of 127.0.0.1.
     package static func isFree(port: UInt16) -> Bool {
         // The socket does not listen: a process that is started at this moment inherits it until execve(2), and would
         // accept connections.
@@ -77,15 +77,15 @@ package final class ListeningSocket: Sendable {
         hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
         hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV
         var list: UnsafeMutablePointer<addrinfo>?
-        guard getaddrinfo(host, "\(port)", &hints, &list) == 0, let first = list else { throw Errno(rawValue: EINVAL) }
+        guard getaddrinfo(host, "\(port)", &hints, &list) == 0, let first = list else { throw .invalidArgument }
         defer { freeaddrinfo(list) }
         let descriptor = socket(
             first.pointee.ai_family, first.pointee.ai_socktype | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { throw Errno(rawValue: errno) }
+        guard descriptor >= 0 else { throw .current }
         var one: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &one, socklen_t(MemoryLayout<Int32>.size))
         guard bind(descriptor, first.pointee.ai_addr, first.pointee.ai_addrlen) == 0 else {
-            let error = Errno(rawValue: errno)
+            let error = Errno.current
             close(descriptor)
             throw error
         }
@@ -94,11 +94,11 @@ package final class ListeningSocket: Sendable {
         _ = withUnsafeMutablePointer(to: &storage) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { getsockname(descriptor, $0, &length) }
         }
-        let (bound, loopback) = portAndScope(of: &storage)
-        return (descriptor, bound, loopback)
+        let bound = portAndLoopback(of: &storage)
+        return (descriptor, bound.port, bound.isLoopback)
     }
 
-    static func portAndScope(of storage: inout sockaddr_storage) -> (UInt16, Bool) {
+    private static func portAndLoopback(of storage: inout sockaddr_storage) -> (port: UInt16, isLoopback: Bool) {
         withUnsafePointer(to: &storage) { pointer in
             if Int32(pointer.pointee.ss_family) == AF_INET6 {
                 return pointer.withMemoryRebound(to: sockaddr_in6.self, capacity: 1) { address in
@@ -121,11 +121,11 @@ package final class ListeningSocket: Sendable {
         address.sun_family = sa_family_t(AF_UNIX)
         let bytes = Array(path.utf8)
         guard !bytes.isEmpty, bytes.count < MemoryLayout.size(ofValue: address.sun_path) else {
-            throw Errno(rawValue: ENAMETOOLONG)
+            throw .nameTooLong
         }
         withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: bytes) }
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
-        guard descriptor >= 0 else { throw Errno(rawValue: errno) }
+        guard descriptor >= 0 else { throw .current }
         func call(_ function: (Int32, UnsafePointer<sockaddr>, socklen_t) -> Int32, on target: Int32) -> Int32 {
             withUnsafePointer(to: &address) { pointer in
                 pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -149,7 +149,7 @@ package final class ListeningSocket: Sendable {
             }
         }
         guard result == 0 else {
-            let error = Errno(rawValue: errno)
+            let error = Errno.current
             close(descriptor)
             throw error
         }
@@ -183,7 +183,7 @@ extension ListeningSocket {
         guard result == 0 else { throw .current }
         switch Int32(storage.ss_family) {
         case AF_INET, AF_INET6:
-            let (port, isLoopback) = Self.portAndScope(of: &storage)
+            let (port, isLoopback) = Self.portAndLoopback(of: &storage)
             let address = SocketAddress.tcp(host: try Self.numericHost(of: &storage, length), port: port)
             self.init(listening: descriptor, at: address, isLocal: isLoopback)
         case AF_UNIX:
