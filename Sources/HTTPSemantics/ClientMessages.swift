@@ -20,7 +20,7 @@ extension RequestContent {
         }
     }
 
-    /// The size of the content in bytes; `nil` if the content ends with the source.
+    /// The size of the content in bytes; `nil` if it is not known in advance.
     package var count: Int64? {
         switch self {
         case .none, .empty: 0
@@ -37,8 +37,8 @@ extension RequestContent {
         }
     }
 
-    /// The offset at the end of the content, after `sent` bytes were sent and the source ended or the maximum was
-    /// reached.
+    /// The offset in the representation after the last byte of the content; `nil` if there is no content.
+    /// - Parameter sent: the number of bytes that were sent, if the size of the content was not known in advance.
     package func end(sent: Int64) -> Int64? {
         switch self {
         case .none, .empty: nil

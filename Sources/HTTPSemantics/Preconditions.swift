@@ -36,7 +36,7 @@ package struct Preconditions: Sendable, Hashable {
     /// Whether the request carries none of If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since, If-Range.
     package let isEmpty: Bool
 
-    /// Reads the fields once.
+    /// Parses the conditional fields of a request.
     ///
     /// - Parameter now: The current time, to interpret two-digit years.
     package init(fields: Fields, now: HTTPDate) {

@@ -22,6 +22,7 @@ public struct ProblemDetails: Sendable {
     /// Further extension members, in order.
     public var members: [(String, Value)]
 
+    /// Creates a problem document. The other parameters are described at the properties.
     /// - Parameter title: If `nil`, the title is the reason phrase, as RFC 9457 section 4.2.1 recommends for
     ///   `about:blank`.
     public init(
@@ -92,7 +93,7 @@ extension [UInt8] {
 }
 
 extension [UInt8] {
-    /// Appends text with HTML escapes. The result is also valid in quoted attribute values.
+    /// Appends text with HTML escapes. The result is also valid in attribute values in double quotes.
     package mutating func appendHTML(_ text: String) {
         for byte in text.utf8 {
             switch byte {

@@ -111,7 +111,7 @@ public struct TransferRecord: Sendable {
 }
 
 extension RequestURI {
-    /// Scheme, host and path without query, for messages. With `hidingPath` the result contains only the origin.
+    /// The URI for messages: its query is hidden, and with `hidingPath` also its path.
     func description(hidingPath: Bool) -> String {
         if hidingPath { return root + TransferRecord.hidden }
         let query = text.utf8.firstIndex(of: UInt8(ascii: "?"))

@@ -94,8 +94,8 @@ public final class ReceivedUpload: Sendable {
     /// - Returns: `nil` if the bytes are not in a local file.
     package func openForReading() throws(StoreError) -> FileDescriptor? { try lease.openForReading() }
 
-    /// Records durably that the handler may have had an effect from now on. If the process ends before the handler has
-    /// returned, the upload gets ``StoreConfiguration/interruptedResponse``, although
+    /// Records durably that the handler may have an effect from now on. If the process ends before the handler has
+    /// returned, the upload gets ``StoreConfiguration/interruptedResponse``, even if
     /// ``TargetHandler/completionIsRepeatable`` is `true`.
     package func beginEffect() throws(StoreError) { try lease.markProcessing() }
 

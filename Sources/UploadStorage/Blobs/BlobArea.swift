@@ -1,6 +1,7 @@
 import HTTPSemantics
 import SystemCalls
 
+/// Returns the next name of an iteration; `nil` after the last one.
 package typealias BlobNames = () throws(Errno) -> String?
 
 /// The storage of bytes: those of unfinished uploads, under names that the store chooses, and the published files.
@@ -9,6 +10,7 @@ package typealias BlobNames = () throws(Errno) -> String?
 package protocol BlobArea: Sendable {
     /// Creates an empty blob with this name.
     func create(_ name: String) throws(Errno) -> any Blob
+    /// Opens the blob with this name.
     func open(_ name: String) throws(Errno) -> any Blob
     /// Removes the blob with this name; does nothing if there is none.
     func remove(_ name: String) throws(Errno)
@@ -19,6 +21,7 @@ package protocol BlobArea: Sendable {
     func names() throws(Errno) -> BlobNames
     /// Returns the number of bytes of an unfinished upload under this name; `nil` if there are none.
     func size(of name: String) throws(Errno) -> Int64?
+    /// Returns the total and the free space of the storage.
     func space() throws(Errno) -> FileSystemSpace
     /// Writes a test file, makes it durable and removes it.
     func probe() throws(Errno)
