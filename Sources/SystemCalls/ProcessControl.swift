@@ -141,7 +141,8 @@ package final class NotificationSocket: Sendable {
     }
 
     /// Sends one message; waits up to 5 s while the manager's queue is full.
-    /// - Throws: `Errno` of sendto(2): `ENOENT` or `ECONNREFUSED` if no process listens.
+    /// - Throws: `Errno` of sendto(2): `ENOENT` or `ECONNREFUSED` if no process listens, `EAGAIN` if the queue is still
+    ///   full after 5 s.
     package func send(_ message: String) throws(Errno) {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)

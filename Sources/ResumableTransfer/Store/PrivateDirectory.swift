@@ -53,7 +53,7 @@ package struct PrivateDirectory: Sendable {
 
     package func path(of name: FilePath) -> FilePath { path.appending(name) }
 
-    /// The sorted names of all files in the directory.
+    /// The sorted names of the files in the directory that are UTF-8; empty if the directory cannot be read.
     package func names() -> [String] { ((try? descriptor.entryNames()) ?? []).sorted() }
 
     package func contains(_ name: FilePath) -> Bool { (try? descriptor.status(at: name)) != nil }

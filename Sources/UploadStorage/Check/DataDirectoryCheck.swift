@@ -163,6 +163,7 @@ package final class DataDirectoryCheck: StoreCheck {
     // MARK: Digests
 
     /// Reads every published file to its end and calls `body` with its SHA-256 (32 bytes), in the order of the names.
+    /// Files whose names are not UTF-8 are omitted, because the server has not published them.
     package func forEachDigest(
         _ body: (PublishedName, [UInt8]) -> Void, failures report: (CheckFinding) -> Void
     ) throws(StoreError) -> CheckSummary {
