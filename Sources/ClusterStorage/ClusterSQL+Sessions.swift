@@ -1,6 +1,12 @@
 /// The sessions of the nodes, which own batches of changes and hold uploads.
 extension ClusterSQL {
     static let nodes = """
+        -- The number of a new session: the milliseconds since 1970, so that later sessions have higher numbers, and 18 random
+        -- bits. A sequence would repeat numbers after a failover that has lost its last changes, and in another database: then
+        -- two processes would use the same session, and their objects could have the same keys.
+        CREATE FUNCTION onward.new_session() RETURNS bigint LANGUAGE sql AS
+        $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 18) + floor(random() * (1 << 18))::bigint $$;
+
         -- The sessions of the nodes. A session has ended when `alive_until` has passed, or when it has no row. Only a
         -- living session renews its row. After the clock of the database was set back, the row of a session that has not
         -- been renewed since can have a time that no session reaches: such a session has ended, too.
@@ -8,7 +14,7 @@ extension ClusterSQL {
         -- `process` identifies the process that has opened the session with its attempt `opening`. Only the last session
         -- of a process is alive. While an exclusive session is alive, no other one is opened.
         CREATE TABLE onward.node (
-            session bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+            session bigint NOT NULL PRIMARY KEY DEFAULT onward.new_session(),
             process text NOT NULL DEFAULT gen_random_uuid()::text,
             opening bigint NOT NULL DEFAULT 1,
             name text NOT NULL,

@@ -188,6 +188,24 @@ struct ClusterHoldTests {
         }
     }
 
+    @Test("a later session has a higher number, and no session of another database has the same one")
+    func numbers() throws {
+        let (fixture, other) = (try ClusterFixture(), try ClusterFixture())
+        let catalog = try fixture.node("a")
+        let first = try catalog.node.currentSession()
+        try other.database.updateClusterSchema()
+        let sessions = try [other.openSession(), other.openSession()]
+        #expect(Set(sessions + [first]).count == 3 && first < sessions[0])
+        // 18 digits, of which the name of an object consists: see onward.session_of.
+        #expect(sessions.allSatisfy { $0 < 1_000_000_000_000_000_000 })
+        let object = try fixture.run("SELECT onward.session_of('data/x/\(first)-1')")
+        #expect(object.integer(0, 0) == first)
+        // A node whose sessions are in another database than its changes changes nothing.
+        #expect(throws: DatabaseError.self) {
+            try other.run(ClusterSQL.beginBatch, [.integer(first), .integer(0)])
+        }
+    }
+
     @Test("bytes that an ended session has stored cannot be recorded, and the current session continues")
     func bytesOfEndedSession() throws {
         let fixture = try ClusterFixture()
