@@ -70,8 +70,7 @@ extension ObjectBlobArea {
         } catch { throw error.fileError(during: "remove a published file") }
         switch outcome {
         case "removed": return
-        // The first attempt, or another request meanwhile, has removed the file that the caller named. If another file has
-        // the name now, it is unknown which of them has.
+        // The first attempt, or another request meanwhile, has removed the file that the caller named.
         case "missing" where isRepeated: return
         case "occupied": throw .preconditionFailed
         case "directory": throw .targetIsDirectory

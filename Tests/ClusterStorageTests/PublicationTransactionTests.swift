@@ -81,6 +81,36 @@ struct PublicationTransactionTests {
     /// The objects with bytes of uploads.
     private var objects: Int { fixture.objects.contents.keys.count { $0.hasPrefix("data/") } }
 
+    @Test("a file that another server stores during a removal is removed, too, unless it does not meet the condition")
+    func removalOfReplacement() throws {
+        let other = try fixture.store(over: fixture.node("b"))
+        let publication = try publication()
+        func publish(in store: UploadStore) throws {
+            let lease = try Kind.recorded.create(in: store)
+            _ = try lease.publish(publication)
+            lease.release()
+        }
+        let name = publication.name
+        try publish(in: store)
+        let failures = Monitor<[any Error]>([])
+        var tags: [EntityTag] = []
+        func remove(isConditional: Bool) throws {
+            tags = []
+            try store.remove(name) { file in
+                tags.append(file.entityTag)
+                if tags.count == 1 {
+                    do { try publish(in: other) } catch { failures.withLock { $0.append(error) } }
+                }
+                return !isConditional || file.entityTag == tags[0]
+            }
+        }
+        #expect(throws: StoreError.preconditionFailed) { try remove(isConditional: true) }
+        #expect(try tags.count == 2 && names() == 1)
+        try remove(isConditional: false)
+        #expect(try Set(tags).count == 2 && names() == 0)
+        #expect(failures.withLock { $0.isEmpty })
+    }
+
     /// The statements that record the end of an upload, of which one fails.
     enum FailingStatement: String, CaseIterable {
         case fields = "name FOR EACH ROW WHEN (NEW.fields IS NOT NULL)"

@@ -69,9 +69,18 @@ extension UploadStore {
     ) throws(StoreError) {
         if registry.isClosed { throw .superseded }
         try registry.withName(name) { () throws(StoreError) in
-            let attributes = try publishedFile(name).attributes
-            guard condition(attributes) else { throw .preconditionFailed }
-            try area.removePublished(name, tagged: attributes.entityTag.opaque)
+            var isRemoved = false
+            while !isRemoved {
+                let attributes = try publishedFile(name).attributes
+                guard condition(attributes) else { throw .preconditionFailed }
+                do throws(StoreError) {
+                    try area.removePublished(name, tagged: attributes.entityTag.opaque)
+                    isRemoved = true
+                } catch {
+                    // Another store has replaced the file since.
+                    guard error == .preconditionFailed, !registry.isClosed else { throw error }
+                }
+            }
             // If this fails, the file is counted until the next sweep.
             _ = try? removeFileRecord(name)
         }
