@@ -206,6 +206,8 @@ package final class ClusterCatalog: UploadCatalog {
         try readInSession(ClusterSQL.selectEvent, [.integer(number)]).boolean(0, 0) ?? false
     }
 
+    package var dropsEvents: Bool { node.isDelivering }
+
     package func countEvents() throws(StoreError) -> OutboxStatistics {
         let rows = try node.read(ClusterSQL.countEvents)
         var statistics = OutboxStatistics()

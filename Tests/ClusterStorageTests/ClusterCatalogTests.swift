@@ -69,6 +69,29 @@ struct ClusterCatalogTests {
         #expect(try second.events(after: 0, limit: 9) == entries && second.hasEvent(entries[0].number))
     }
 
+    @Test("a node that does not deliver events reads none of them to drop some")
+    func droppedEvents() throws {
+        let fixture = try ClusterFixture()
+        let (first, second) = (try fixture.node("a"), try fixture.node("b"))
+        let stores = try [fixture.store(over: first), fixture.store(over: second)]
+        for store in stores { store.onEvents {} }
+        for row in [CatalogRow.testing(), CatalogRow.testing()] {
+            try second.commit(.reporting(.insert(row), [UploadEvent(.created, of: row, at: 7)]))
+        }
+        let delivers: Bool? = pollUntil(within: .seconds(20)) { first.node.isDelivering ? true : nil }
+        #expect(delivers == true && !second.node.isDelivering)
+        let entries = try #require(
+            pollUntil(within: .seconds(10)) { () -> [OutboxEntry]? in
+                (try? first.events(after: 0, limit: 9)).flatMap { $0.count == 2 ? $0 : nil }
+            })
+        #expect(try stores[0].dropEvents(olderThan: 0, keeping: 1) == [entries[0].number])
+        // Reading the table would fail.
+        try fixture.run("ALTER TABLE onward.event RENAME TO hidden")
+        #expect(throws: StoreError.self) { try stores[0].dropEvents(olderThan: 0, keeping: 1) }
+        #expect(try stores[1].dropEvents(olderThan: 0, keeping: 1) == [])
+        try fixture.run("ALTER TABLE onward.hidden RENAME TO event")
+    }
+
     @Test("a node that delivers events again after another node has ended starts with the first one")
     func deliveryAgain() throws {
         let fixture = try ClusterFixture()

@@ -92,6 +92,9 @@ package protocol UploadCatalog: Sendable {
     func retriedEvents(limit: Int) throws(StoreError) -> [OutboxEntry]
     /// Returns whether this event exists and is not set aside.
     func hasEvent(_ number: Int64) throws(StoreError) -> Bool
+    /// Whether this store drops events that are too old or too many. Of several stores that share a catalog, only the one
+    /// that delivers events does.
+    var dropsEvents: Bool { get }
     /// Returns the numbers of events in the outbox.
     func countEvents() throws(StoreError) -> OutboxStatistics
     /// Calls `body` after each commit that has recorded events, on the thread of the commit.
@@ -124,6 +127,8 @@ package struct HeldRow: Sendable, Hashable {
 /// A catalog that only one store uses: this store is the holder of every upload.
 extension UploadCatalog {
     package var isShared: Bool { false }
+
+    package var dropsEvents: Bool { true }
 
     package func awaitOutcomes() throws(StoreError) {}
 

@@ -32,6 +32,7 @@ extension UploadStore {
     package func dropEvents(
         olderThan time: Int64, onlySetAside: Bool = false, keeping count: Int
     ) throws(StoreError) -> [Int64] {
+        guard catalog.dropsEvents else { return [] }
         var dropped: [Int64] = []
         let counts = try catalog.countEvents()
         var surplus = (counts.waiting ?? 0) + counts.setAside - count
