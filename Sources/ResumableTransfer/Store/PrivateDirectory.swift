@@ -54,7 +54,10 @@ package struct PrivateDirectory: Sendable {
     package func path(of name: FilePath) -> FilePath { path.appending(name) }
 
     /// The sorted names of the files in the directory that are UTF-8; empty if the directory cannot be read.
-    package func names() -> [String] { ((try? descriptor.entryNames()) ?? []).sorted() }
+    package func names() -> [String] { (try? readNames()) ?? [] }
+
+    /// The sorted names of the files in the directory that are UTF-8.
+    func readNames() throws(Errno) -> [String] { try descriptor.entryNames().sorted() }
 
     package func contains(_ name: FilePath) -> Bool { (try? descriptor.status(at: name)) != nil }
 

@@ -18,8 +18,9 @@ extension TransferStore {
     /// use the same storage directory, their files of that age are removed too, and these transfers cannot be resumed
     /// afterwards. To prevent this, set another ``TransferClient/Configuration/storageDirectory`` for the client.
     ///
-    /// Nothing that a running transfer uses is removed. Uploads are not deleted on the server, which removes them when
-    /// their lifetime has passed. Files that cannot be removed are left.
+    /// Nothing that a running transfer uses is removed. While a state cannot be read, the storage directory is not swept.
+    /// Uploads are not deleted on the server, which removes them when their lifetime has passed. Files that cannot be
+    /// removed are left.
     /// - Parameter age: the time since the last change of a file after which it is removed, with a resolution of one
     ///   second.
     /// - Returns: what was removed.
@@ -134,11 +135,13 @@ extension TransferStore {
     private func sweepStorage(before limit: Int64, _ sweep: inout Sweep) {
         let storage = client.storage
         guard let storageDirectory = try? FileDescriptor.open(storage.path, [.readOnly, .directory, .noFollow]),
-            let names = try? storageDirectory.entryNames()
+            let names = try? storageDirectory.entryNames(), let stems = try? directory.stems(in: directory.readNames())
         else { return }
         var needed: Set<FilePath> = []
-        for stem in directory.stems() {
+        for stem in stems {
             let entry = directory.entry(stem, isLockPossible: false)
+            // It is unknown which files a state that cannot be read needs.
+            if entry?.damage != nil { return }
             needed.formUnion(entry?.resumeData?.storedNames ?? [])
         }
         for name in names.sorted().map({ FilePath($0) }) {

@@ -59,6 +59,18 @@ import Testing
         #expect(again == .init())
     }
 
+    @Test("while a state cannot be read, the storage directory is not swept, because the state may need its files")
+    func unreadableState() async throws {
+        let orphan = try download(to: nil)
+        try age(orphan.part)
+        let state = try place.file("damaged.state", [1])
+        #expect(await place.store.sweep(olderThan: .seconds(1800)) == .init())
+        try age(state)
+        let sweep = await place.store.sweep(olderThan: .seconds(1800))
+        #expect(sweep.entries.map(\.name) == ["damaged"])
+        #expect(sweep.files.map(\.path) == [orphan.part])
+    }
+
     @Test("files that killed processes have left are removed, and other files are kept")
     func leftovers() async throws {
         let kept = try download(to: nil)
