@@ -22,8 +22,9 @@ package enum SharedStorageExceptions {
             "FaultTests", "HangingDiskTests", "ListingStreamTests.failure", "RequestCostTests", "SynchronizationTests",
             "UnreadableFileTests",
         ],
-        "needs local files, for hand-overs by path or because a small creation needs a descriptor": [
+        "needs local files: they are handed over by path, sent by the kernel, or need a descriptor each": [
             "GatewayPathHandoverDirectoryTests", "GatewayPathHandoverTests", "ManyUploadsTests.outOfDescriptors",
+            "SocketOptionTests",
         ],
         "has longer paths than a shared catalog accepts": ["LongPathTests"],
         "starts several servers itself": [
@@ -37,7 +38,7 @@ package enum SharedStorageExceptions {
             "AccessLogTests.tooMany", "FloodTests.connections", "ServeTests.maxConnections", "SlowClientTests",
         ],
         "limits or observes one process": [
-            "FloodTests.heads", "FloodTests.tinyChunks", "SocketOptionTests", "UsageTests.printedCommands",
+            "FloodTests.heads", "FloodTests.tinyChunks", "UsageTests.printedCommands",
         ],
         "expects that a decision of an application is used again, which each server does separately": [
             "GatewayAuthorizationCachingTests"
