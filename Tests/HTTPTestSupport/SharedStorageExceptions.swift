@@ -43,6 +43,9 @@ package enum SharedStorageExceptions {
         "expects that a decision of an application is used again, which each server does separately": [
             "GatewayAuthorizationCachingTests"
         ],
+        "expects that a connection to an application is used again, which each server does separately": [
+            "GatewayProxyStreamingTests.closedIdleConnection", "GatewayProxyStreamingTests.neverTwice",
+        ],
         "resumes a TLS session, which only the same server can do": [
             "TLSPolicyTests.replacedCertificate", "TLSPolicyTests.resumption",
         ],
