@@ -110,7 +110,7 @@ struct ClusterCheckTests {
     @Test("an object without a row is reported only if its session has ended, and it exists afterwards")
     func sessions() throws {
         try objects.put("data/b/\(1)-1", [1])
-        try run("INSERT INTO onward.node (name, alive_until) VALUES ('test', 'infinity')")
+        try run("INSERT INTO onward.node (session, name, alive_until) VALUES (1, 'test', 'infinity')")
         #expect(try check() == [])
         try run("UPDATE onward.node SET alive_until = clock_timestamp() - interval '20 seconds'")
         #expect(try check() == [])
