@@ -17,7 +17,18 @@ final class MultiHandle {
     private var dueAt: Int64?
 
     /// libcurl's initialization, once in the process (curl_global_init(3)).
-    private static let isReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+    private static let isReady: Bool = {
+        keepOpenSSLAtExit()
+        return curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
+    }()
+
+    /// Prevents that OpenSSL, if libcurl uses it, frees its memory in exit(3). The process can exit while a thread uses
+    /// libcurl, and this thread would crash (OPENSSL_init_crypto(3): `OPENSSL_INIT_NO_ATEXIT`).
+    private static func keepOpenSSLAtExit() {
+        typealias Function = @convention(c) (_ options: UInt64, _ settings: UnsafeRawPointer?) -> Int32
+        guard let symbol = dlsym(nil, "OPENSSL_init_crypto") else { return }
+        _ = unsafeBitCast(symbol, to: Function.self)(0x80000, nil)
+    }
 
     /// - Parameter queue: waits for the sockets. Without it, libcurl checks each socket whenever any of them is ready,
     ///   which is only reasonable for a single one.

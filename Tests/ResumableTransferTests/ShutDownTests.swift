@@ -2,10 +2,22 @@ import Foundation
 import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Client: shutting down", .timeLimit(.minutes(1)))
 struct ShutDownTests {
+    @Test("a program that ends while its client starts does not crash")
+    func exiting() throws {
+        let directory = try TemporaryDirectory()
+        let program = try ExecutableLocation.beside("TransferRecipes")
+        // Without OPENSSL_INIT_NO_ATEXIT one of 150 runs crashes.
+        for _ in 0..<300 {
+            let process = try ChildProcess(program, ["store-sweep", directory.path])
+            try #require(try process.awaitEnding() == .exited(0), "\(process.errorOutput)")
+        }
+    }
+
     @Test("shutting down pauses all transfers at the same time")
     func simultaneous() async throws {
         let (stopped, isStopped) = AsyncStream.makeStream(of: Void.self)
