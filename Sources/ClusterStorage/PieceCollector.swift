@@ -306,7 +306,8 @@ package final class PieceCollector: Sendable {
         do throws(ObjectError) {
             return Array(buffer.prefix(try objects.get(Self.identityKey, 0..<64, into: buffer)))
         } catch {
-            if error == .notFound { return nil }
+            // Some storages create the bucket when they store its first object. The others refuse to store it.
+            if error == .notFound || error.isMissingBucket { return nil }
             throw StoreError(error, during: "read the object \(Self.identityKey)")
         }
     }

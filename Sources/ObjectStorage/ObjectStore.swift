@@ -82,6 +82,11 @@ package enum ObjectError: Error, Sendable, Hashable {
     ///   - status: the status of the response; 0 if the request could not be sent.
     ///   - code: the error code of the storage, such as `AccessDenied`; empty if there is none.
     case refused(status: Int, code: String, message: String)
+
+    /// Whether the storage has no bucket of this name.
+    package var isMissingBucket: Bool {
+        if case .refused(_, "NoSuchBucket", _) = self { true } else { false }
+    }
 }
 
 extension ObjectError: CustomStringConvertible {

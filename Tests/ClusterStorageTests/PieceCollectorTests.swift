@@ -261,6 +261,17 @@ struct PieceCollectorTests {
         #expect(throws: Never.self) { try collector.requireOwnStorageOnce() }
     }
 
+    @Test("a storage that creates the bucket with its first object is claimed")
+    func missingBucket() throws {
+        let stored = Counter()
+        fixture.objects.setFault { operation in
+            if case .put = operation { _ = stored.next() }
+            guard case .get = operation, stored.value == 0 else { return nil }
+            return .fail(.refused(status: 404, code: "NoSuchBucket", message: ""))
+        }
+        #expect(throws: Never.self) { try fixture.collector().requireOwnStorageOnce() }
+    }
+
     /// Objects of a storage that replaces an object although the request has `If-None-Match`.
     private struct UnconditionalStore: ForwardingObjectStore {
         let objects: MemoryObjectStore
