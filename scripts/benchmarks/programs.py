@@ -65,6 +65,11 @@ class Server:
     def url_of(self, name):
         return self.origin + self.target(name)
 
+    def curl_target(self, name):
+        """Returns the arguments of curl for the target of an upload. Without them curl adds the name of the file to a target that ends
+        with a slash."""
+        return ["-X", self.method, "--request-target", self.target(name), self.url_of(name)]
+
     def cpu(self):
         """Returns the seconds of CPU time that all processes of the server have used."""
         # The clock of a process: see clock_getcpuclockid(3). The numbers in /proc have a resolution of 10 ms.

@@ -3,7 +3,7 @@ time beside a server with a data directory."""
 import contextlib, json, os, pathlib, re, shutil, subprocess, time, urllib.request
 
 from .comparison import Row, interleave
-from .programs import DRAFT, Failure, accepts, await_condition, curl, free_port, run, stop, timed
+from .programs import Failure, accepts, await_condition, curl, free_port, run, stop, timed
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 KEYS = {"AWS_ACCESS_KEY_ID": "ACCESSKEY", "AWS_SECRET_ACCESS_KEY": "SECRETKEY"}
@@ -91,8 +91,9 @@ def serving(programs, storage, count):
 
 def upload_file(programs, servers, name, mebibytes=1 << 10):
     """Uploads a file with curl and returns the seconds that this took."""
-    source = programs.source(mebibytes)
-    return timed(*curl("-T", source, *(word for field in DRAFT for word in ("-H", field)), servers[0].url + name))
+    server = servers[0]
+    fields = ["-H", "Upload-Complete: ?1", "-H", f"Upload-Draft-Interop-Version: {server.interop}"]
+    return timed(*curl("-T", programs.source(mebibytes), *fields, *server.curl_target(name)))
 
 
 def upload_files(programs, servers, name):
@@ -154,8 +155,17 @@ TIMES = {
 }
 
 
-def seconds(bench, servers):
-    """Compares the times of uploads with those of a server with a data directory. The runs alternate."""
+def store_directly(programs, storage, name):
+    """Stores a file of 1 GiB as one object in the storage, without a server, and returns the seconds that this took."""
+    keys = f"{KEYS['AWS_ACCESS_KEY_ID']}:{KEYS['AWS_SECRET_ACCESS_KEY']}"
+    # This curl signs a field without a value wrongly, so Expect is not removed.
+    return timed("curl", "-sS", "--fail", "-o", "/dev/null", "--aws-sigv4", "aws:amz:us-east-1:s3", "--user", keys, "-T",
+                 programs.source(1 << 10), f"http://127.0.0.1:{storage.s3_port}/bench/{name}")
+
+
+def seconds(bench, servers, storage):
+    """Compares the times of uploads with those of a server with a data directory, of the storage alone, and of other servers that a person
+    has started. The runs alternate."""
     programs, number = bench.programs, iter(range(1 << 30))
 
     def with_directory(work):
@@ -166,12 +176,18 @@ def seconds(bench, servers):
             return elapsed
 
     for work in TIMES:
-        found = interleave(bench.runs, {
-            "data directory": lambda: with_directory(work),
-            "shared": lambda: TIMES[work](programs, servers, f"timed-{next(number)}"),
-        })
+        def with_servers(servers):
+            return TIMES[work](programs, servers, f"timed-{next(number)}")
+
+        references = {"data directory": lambda: with_directory(work)}
+        if work == "1 GiB upload by curl":
+            references["object storage"] = lambda: store_directly(programs, storage, f"alone-{next(number)}")
+        for peer in bench.peers:
+            references[peer.name] = lambda peer=peer: with_servers([peer])
+        found = interleave(bench.runs, {"shared": lambda: with_servers(servers), **references})
         name = f"{len(servers)} server" + ("s" if len(servers) > 1 else "")
-        yield Row("scale", f"time of {work}, {name}", found["shared"], "s", "data directory", found["data directory"])
+        for reference in references:
+            yield Row("scale", f"time of {work}, {name}", found["shared"], "s", reference, found[reference])
 
 
 def scale(bench):
@@ -197,7 +213,7 @@ def scale(bench):
                               "data directory", [own[work]["CPU time of the servers"]])
                 yield Row("scale", f"database transactions each second without requests, {name}",
                           [found["database transactions each second without work"]], "")
-                yield from seconds(bench, servers)
+                yield from seconds(bench, servers, storage)
         finally:
             storage.stop()
 

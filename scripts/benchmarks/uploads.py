@@ -122,8 +122,7 @@ def large(bench):
 
         def upload(server):
             trust = ["--cacert", tls[0]] if options else []
-            method = ["-X", server.method]
-            return timed(*curl(*trust, *method, "-T", source, *fields, server.url_of("large-0")))
+            return timed(*curl(*trust, "-T", source, *fields, *server.curl_target("large-0")))
         return measured(start, GIB, upload, **options)
 
     def by_load(start, connections):
