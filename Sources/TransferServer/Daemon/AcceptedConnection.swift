@@ -16,58 +16,72 @@ import UploadStorage
 final class AcceptedConnection {
     /// The part of the connection that other threads use.
     let entry: ConnectionEntry
-    private let descriptor: Int32
+    /// The connection of libmicrohttpd, which exists until its descriptor is closed.
+    private let handle: OpaquePointer
+    private let input: ConnectionInput
     private var reader = RequestReader()
     /// Whether libmicrohttpd next sends a head, and then a file.
-    var precedesFile = false
+    private var precedesFile = false
     /// The exchange whose content is awaited, if it can have a response for the client before all content has arrived.
     var awaiting: (any Exchange)?
 
-    init(_ entry: ConnectionEntry, descriptor: Int32) {
+    init(_ entry: ConnectionEntry, handle: OpaquePointer, descriptor: Int32) {
         self.entry = entry
-        self.descriptor = descriptor
+        self.handle = handle
+        input = ConnectionInput(
+            descriptor: descriptor, session: entry.credentials == nil ? nil : Self.session(of: handle))
+    }
+
+    /// The object of a connection of libmicrohttpd; `nil` if the connection has none.
+    static func object(of handle: OpaquePointer) -> AcceptedConnection? {
+        object(at: onward_mhd_connection_info(handle, .CONNECTION_INFO_SOCKET_CONTEXT)?.pointee.socket_context)
+    }
+
+    private static func object(at context: UnsafeMutableRawPointer?) -> AcceptedConnection? {
+        context.map { Unmanaged<AcceptedConnection>.fromOpaque($0).takeUnretainedValue() }
+    }
+
+    /// The GnuTLS session of a connection of libmicrohttpd; `nil` without TLS.
+    static func session(of handle: OpaquePointer) -> UnsafeMutableRawPointer? {
+        onward_mhd_connection_info(handle, .CONNECTION_INFO_GNUTLS_SESSION)?.pointee.tls_session
+    }
+
+    static func descriptor(of handle: OpaquePointer) -> Int32? {
+        onward_mhd_connection_info(handle, .CONNECTION_INFO_CONNECTION_FD)?.pointee.connect_fd
     }
 
     /// Starts to receive through the filter.
     /// - Returns: false if the descriptor number is too large; the connection must then be closed.
     func beginFiltering() -> Bool {
         _ = Self.installation
-        return onward_filter_add(descriptor, Unmanaged.passUnretained(self).toOpaque(), entry.credentials != nil)
+        return onward_filter_add(input.descriptor, Unmanaged.passUnretained(self).toOpaque(), entry.credentials != nil)
     }
 
     /// Must be called before the descriptor is closed.
-    func endFiltering() { onward_filter_remove(descriptor) }
+    func endFiltering() { onward_filter_remove(input.descriptor) }
 
     /// Returns the request whose head libmicrohttpd has received last. Each request is returned only once; `nil` if
     /// there is no new request.
     func nextRequest() -> ReceivedRequest? { reader.nextRequest() }
 
-    /// The maximum number of bytes, and the time in nanoseconds, of ``receiveShortContent(_:)``.
+    /// The maximum number of bytes, and the time in nanoseconds, of ``receiveShortContent()``.
     private static let (shortContent, shortTime) = (256 << 10, Int64(2_000_000))
 
     /// Receives the remaining content of the last request if it is short and arrives within a moment.
-    /// - Parameter session: the GnuTLS session of the connection; `nil` without TLS.
     /// - Returns: whether all content has arrived.
-    func receiveShortContent(_ session: UnsafeMutableRawPointer?) -> Bool {
+    func receiveShortContent() -> Bool {
         let deadline = SystemClock.monotonicNanoseconds() + Self.shortTime
-        let awaitInput = { [entry] in entry.output.awaitInput(until: deadline) }
-        if let session {
-            return reader.receiveContent(atMost: Self.shortContent, from: SecureSource(session: session), awaitInput)
+        return reader.receiveContent(atMost: Self.shortContent, from: input) { [entry] in
+            entry.output.awaitInput(until: deadline)
         }
-        return reader.receiveContent(
-            atMost: Self.shortContent, from: PlainSource(descriptor: descriptor), awaitInput)
     }
 
     /// Whether input has arrived that was not read yet.
     var hasInput: Bool { reader.hasInput }
 
     /// Reads the content of the last request, as far as it has arrived.
-    /// - Parameter session: the GnuTLS session of the connection; `nil` without TLS.
-    func readContent(
-        into buffer: UnsafeMutableRawBufferPointer, _ session: UnsafeMutableRawPointer?
-    ) -> RequestReader.Content {
-        if let session { return reader.readContent(into: buffer, from: SecureSource(session: session)) }
-        return reader.readContent(into: buffer, from: PlainSource(descriptor: descriptor))
+    func readContent(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Content {
+        reader.readContent(into: buffer, from: input)
     }
 
     /// Stops parsing: input that still arrives is discarded.
@@ -76,51 +90,67 @@ final class AcceptedConnection {
         endFiltering()
     }
 
+    /// The output of the connection, for writes between those of libmicrohttpd.
+    var output: ConnectionOutput {
+        ConnectionOutput(socket: entry.output, session: input.session.map(TLSSession.init))
+    }
+
+    /// The channel for interim responses to a client of `version`; closed for HTTP/1.0 (RFC 9110 section 15.2).
+    func interimChannel(version: ProtocolVersion, base: PublicBase) -> InterimChannel {
+        guard version >= .http11 else { return InterimChannel(send: nil, base: base) }
+        let output = output
+        return InterimChannel(
+            send: { bytes, timeout, isFollowed in output.send(bytes, timeout: timeout, isFollowed: isFollowed) },
+            base: base)
+    }
+
+    func queue(_ response: OutgoingResponse, status: Status) -> Bool {
+        precedesFile = response.sendsFile
+        return MHD_queue_response(handle, UInt32(status.rawValue), response.handle) == .YES
+    }
+
     // MARK: - Replacements of the functions that libmicrohttpd calls
 
     private static let installation: Void = onward_filter_install(
         { context, session, buffer, size in
-            guard let context, let buffer else { return 0 }
-            let connection = Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue()
+            guard let connection = AcceptedConnection.object(at: context), let buffer else { return 0 }
             let output = UnsafeMutableRawBufferPointer(start: buffer, count: size)
-            guard let session else {
-                switch connection.reader.read(into: output, from: PlainSource(descriptor: connection.descriptor)) {
-                case .bytes(let count): return count
-                case .none: errno = EAGAIN
-                case .end(0): return 0
-                case .end(let code): errno = Int32(code)
-                }
-                return -1
-            }
-            switch connection.reader.read(into: output, from: SecureSource(session: session)) {
+            switch connection.reader.read(into: output, from: connection.input) {
             case .bytes(let count): return count
-            case .none: return SecureSource.tryAgain
-            case .end(let code): return code
+            case .none where session != nil: return ConnectionInput.tryAgain
+            case .none: errno = EAGAIN
+            case .end(let code) where session != nil || code == 0: return code
+            case .end(let code): errno = Int32(code)
             }
+            return -1
         },
         { context in
-            guard let context else { return false }
-            let connection = Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue()
+            guard let connection = AcceptedConnection.object(at: context) else { return false }
             return connection.hasInput || connection.awaiting?.hasEarlyResponse == true
         },
+        { context in AcceptedConnection.object(at: context)?.awaiting?.checkInterval ?? -1 },
         { context in
-            guard let context else { return -1 }
-            let connection = Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue()
-            return connection.awaiting?.checkInterval ?? -1
-        },
-        { context in
-            guard let context else { return false }
-            let connection = Unmanaged<AcceptedConnection>.fromOpaque(context).takeUnretainedValue()
+            guard let connection = AcceptedConnection.object(at: context) else { return false }
             defer { connection.precedesFile = false }
             return connection.precedesFile
         })
 }
 
-private struct PlainSource: ByteSource {
+/// The input of a connection, which libmicrohttpd does not receive itself.
+private struct ConnectionInput: ByteSource {
+    /// The values of GNUTLS_E_AGAIN, GNUTLS_E_INTERRUPTED and GNUTLS_E_REHANDSHAKE.
+    static let (tryAgain, interrupted, renegotiation) = (-28, -52, -37)
+
     let descriptor: Int32
-    var isRecordwise: Bool { false }
+    /// The GnuTLS session; `nil` without TLS.
+    let session: UnsafeMutableRawPointer?
+    var isRecordwise: Bool { session != nil }
 
     func receive(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Arrival {
+        if let session { receive(into: buffer, from: session) } else { receiveUnencrypted(into: buffer) }
+    }
+
+    private func receiveUnencrypted(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Arrival {
         while true {
             let count = onward_system_recv(descriptor, buffer.baseAddress, buffer.count, Int32(MSG_DONTWAIT))
             if count > 0 { return .bytes(count) }
@@ -132,16 +162,10 @@ private struct PlainSource: ByteSource {
             }
         }
     }
-}
 
-private struct SecureSource: ByteSource {
-    /// The values of GNUTLS_E_AGAIN, GNUTLS_E_INTERRUPTED and GNUTLS_E_REHANDSHAKE.
-    static let (tryAgain, interrupted, renegotiation) = (-28, -52, -37)
-
-    let session: UnsafeMutableRawPointer
-    var isRecordwise: Bool { true }
-
-    func receive(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Arrival {
+    private func receive(
+        into buffer: UnsafeMutableRawBufferPointer, from session: UnsafeMutableRawPointer
+    ) -> RequestReader.Arrival {
         while true {
             let count = onward_system_record_recv(session, buffer.baseAddress, buffer.count)
             if count > 0 { return .bytes(count) }
@@ -154,61 +178,6 @@ private struct SecureSource: ByteSource {
             default: return .end(count)
             }
         }
-    }
-}
-
-/// The connection of libmicrohttpd during one callback. The handle must not be used after the callback.
-struct RequestConnection {
-    private let handle: OpaquePointer
-    let accepted: AcceptedConnection
-
-    init?(_ handle: OpaquePointer) {
-        guard let info = onward_mhd_connection_info(handle, .CONNECTION_INFO_SOCKET_CONTEXT),
-            let raw = info.pointee.socket_context
-        else { return nil }
-        self.handle = handle
-        accepted = Unmanaged<AcceptedConnection>.fromOpaque(raw).takeUnretainedValue()
-    }
-
-    /// The part of the connection that other threads use.
-    var entry: ConnectionEntry { accepted.entry }
-
-    /// The output of the connection, for writes between those of libmicrohttpd.
-    var output: ConnectionOutput {
-        ConnectionOutput(socket: entry.output, session: session.map(TLSSession.init))
-    }
-
-    /// The GnuTLS session; `nil` without TLS.
-    private var session: UnsafeMutableRawPointer? { entry.credentials == nil ? nil : Self.session(of: handle) }
-
-    static func session(of handle: OpaquePointer) -> UnsafeMutableRawPointer? {
-        onward_mhd_connection_info(handle, .CONNECTION_INFO_GNUTLS_SESSION)?.pointee.tls_session
-    }
-
-    static func descriptor(of handle: OpaquePointer) -> Int32? {
-        onward_mhd_connection_info(handle, .CONNECTION_INFO_CONNECTION_FD)?.pointee.connect_fd
-    }
-
-    /// The channel for interim responses to a client of `version`; closed for HTTP/1.0 (RFC 9110 section 15.2).
-    func interimChannel(version: ProtocolVersion, base: PublicBase) -> InterimChannel {
-        guard version >= .http11 else { return InterimChannel(send: nil, base: base) }
-        let output = output
-        return InterimChannel(
-            send: { bytes, timeout, isFollowed in output.send(bytes, timeout: timeout, isFollowed: isFollowed) },
-            base: base)
-    }
-
-    /// Waits a moment for the remaining bytes of short content; returns whether all content has arrived.
-    func receiveShortContent() -> Bool { accepted.receiveShortContent(session) }
-
-    /// Reads the content of the last request, as far as it has arrived.
-    func readContent(into buffer: UnsafeMutableRawBufferPointer) -> RequestReader.Content {
-        accepted.readContent(into: buffer, session)
-    }
-
-    func queue(_ response: OutgoingResponse, status: Status) -> Bool {
-        accepted.precedesFile = response.sendsFile
-        return MHD_queue_response(handle, UInt32(status.rawValue), response.handle) == .YES
     }
 }
 

@@ -7,7 +7,7 @@ import UploadStorage
 extension MicroHTTPDaemon {
     /// - Parameter hasContent: whether libmicrohttpd has received a signal of ``RequestReader``.
     func serve(
-        _ request: RequestContext, on connection: RequestConnection, hasContent: Bool
+        _ request: RequestContext, on connection: AcceptedConnection, hasContent: Bool
     ) -> MHD_Result {
         let entry = connection.entry
         switch request.stage {
@@ -25,7 +25,7 @@ extension MicroHTTPDaemon {
                 case .none: return check(request, exchange, on: connection)
                 case .malformed(let refusal):
                     // The content before the error is kept.
-                    connection.accepted.awaiting = nil
+                    connection.awaiting = nil
                     exchange.end(.interrupted)
                     request.exchange = nil
                     return respondEarly(Response(ProblemDetails(refusal)), to: request, on: connection)
@@ -49,10 +49,10 @@ extension MicroHTTPDaemon {
     }
 
     private func finish(
-        _ request: RequestContext, by exchange: any Exchange, on connection: RequestConnection
+        _ request: RequestContext, by exchange: any Exchange, on connection: AcceptedConnection
     ) -> MHD_Result {
         connection.entry.enter(.server, at: SystemClock.monotonicNanoseconds())
-        connection.accepted.awaiting = nil
+        connection.awaiting = nil
         switch exchange.finish() {
         case .respond(let response): return queue(response, to: request, on: connection)
         case .proceed, .drop: return .NO
@@ -64,7 +64,7 @@ extension MicroHTTPDaemon {
 
     private func receive(
         _ bytes: UnsafeRawBufferPointer, of request: RequestContext, by exchange: any Exchange,
-        on connection: RequestConnection
+        on connection: AcceptedConnection
     ) -> MHD_Result {
         let entry = connection.entry
         request.contentReceived += Int64(bytes.count)
@@ -84,7 +84,7 @@ extension MicroHTTPDaemon {
 
     /// Handles a signal of the filter without content: the exchange may have a response for the client.
     private func check(
-        _ request: RequestContext, _ exchange: any Exchange, on connection: RequestConnection
+        _ request: RequestContext, _ exchange: any Exchange, on connection: AcceptedConnection
     ) -> MHD_Result {
         guard exchange.hasEarlyResponse else { return .YES }
         let pause = connection.entry.interruptPause(at: SystemClock.monotonicNanoseconds())
@@ -94,18 +94,18 @@ extension MicroHTTPDaemon {
     }
 
     private func proceed(
-        _ step: NextStep, _ request: RequestContext, on connection: RequestConnection
+        _ step: NextStep, _ request: RequestContext, on connection: AcceptedConnection
     ) -> MHD_Result {
         switch step {
         case .proceed: return .YES
         case .respond(let response):
-            connection.accepted.awaiting = nil
+            connection.awaiting = nil
             return respondEarly(response, to: request, on: connection)
         case .drop: return .NO
         }
     }
 
-    private func begin(_ request: RequestContext, on connection: RequestConnection) -> MHD_Result {
+    private func begin(_ request: RequestContext, on connection: AcceptedConnection) -> MHD_Result {
         let head = request.head
         if [.put, .post, .patch].contains(head.method) { request.explanation = UploadExplanation() }
         let target: RequestTarget
@@ -134,15 +134,15 @@ extension MicroHTTPDaemon {
     }
 
     private func beginReceiving(
-        _ request: RequestContext, by exchange: any Exchange, on connection: RequestConnection
+        _ request: RequestContext, by exchange: any Exchange, on connection: AcceptedConnection
     ) -> MHD_Result {
         request.stage = .receiving
         request.exchange = exchange
         if !request.isCompletelyReceived {
-            if exchange.checkInterval != nil { connection.accepted.awaiting = exchange }
+            if exchange.checkInterval != nil { connection.awaiting = exchange }
             connection.entry.enter(.content, at: SystemClock.monotonicNanoseconds())
             // The client may be slow, and the thread has used more of its stack than it needs for content.
-            if !connection.accepted.hasInput { ThreadStack.releaseUnused() }
+            if !connection.hasInput { ThreadStack.releaseUnused() }
         }
         // libmicrohttpd does not get the Expect field, so the server sends 100 itself.
         if request.expectsContent, request.expectation == .continue100 {
@@ -153,7 +153,7 @@ extension MicroHTTPDaemon {
 
     /// Sends a response for which the content of the request is not needed.
     private func respondWithoutContent(
-        _ response: Response, to request: RequestContext, on connection: RequestConnection
+        _ response: Response, to request: RequestContext, on connection: AcceptedConnection
     ) -> MHD_Result {
         guard request.expectsContent else {
             if response.status == .lengthRequired {
@@ -182,7 +182,7 @@ extension MicroHTTPDaemon {
     /// Sends a response before the content has ended, which libmicrohttpd cannot do. The server writes the response
     /// itself, ends its output, and discards input until the client closes the connection or a timeout ends it.
     private func respondEarly(
-        _ response: Response, to request: RequestContext, on connection: RequestConnection
+        _ response: Response, to request: RequestContext, on connection: AcceptedConnection
     ) -> MHD_Result {
         let response = request.complete(loaded(response, for: request))
         let content = response.content.bytes ?? []
@@ -213,7 +213,7 @@ extension MicroHTTPDaemon {
     private static let maxCopied: Int64 = 16 << 10
 
     private func queue(
-        _ response: Response, to request: RequestContext, on connection: RequestConnection
+        _ response: Response, to request: RequestContext, on connection: AcceptedConnection
     ) -> MHD_Result {
         var response = response
         if case .stream(let stream) = response.content, stream is FileContent, request.method != .head,
@@ -248,10 +248,10 @@ extension MicroHTTPDaemon {
     }
 
     /// - Parameter isComplete: whether libmicrohttpd has received the entire request and sent the entire response.
-    func complete(_ request: RequestContext, on connection: RequestConnection, isComplete: Bool) {
+    func complete(_ request: RequestContext, on connection: AcceptedConnection, isComplete: Bool) {
         let end: RequestEnd
         if case .discarding = request.stage { end = .answered } else { end = isComplete ? .answered : .interrupted }
-        connection.accepted.awaiting = nil
+        connection.awaiting = nil
         request.exchange?.end(end)
         request.exchange = nil
         if request.yieldsToOthers { WorkerThread.setYieldsToOthers(false) }
@@ -262,7 +262,7 @@ extension MicroHTTPDaemon {
             // the response.
             connection.output.endOutput()
             connection.entry.enter(.discarding, at: SystemClock.monotonicNanoseconds())
-            connection.accepted.stopReading()
+            connection.stopReading()
             connection.output.discardInput(atMost: RequestReader.maxDiscarded)
         }
         connection.entry.enter(.head(first: false), at: SystemClock.monotonicNanoseconds())

@@ -123,18 +123,18 @@ final class MicroHTTPDaemon: @unchecked Sendable {
     // MARK: - Connections
 
     fileprivate func opened(_ connection: OpaquePointer) -> AcceptedConnection? {
-        guard let descriptor = RequestConnection.descriptor(of: connection) else { return nil }
+        guard let descriptor = AcceptedConnection.descriptor(of: connection) else { return nil }
         let credentials = credentials?.value
         let output = SocketOutput(descriptor: descriptor)
         let peer = output.peerAddress
         let entry = ConnectionEntry(
             output: output, peer: peer, client: service.client(ofPeer: peer), credentials: credentials,
             now: SystemClock.monotonicNanoseconds())
-        if let credentials, let session = RequestConnection.session(of: connection) {
+        if let credentials, let session = AcceptedConnection.session(of: connection) {
             // If this fails, the connection uses the certificate with which the daemon was started.
             try? credentials.use(for: session)
         }
-        let accepted = AcceptedConnection(entry, descriptor: descriptor)
+        let accepted = AcceptedConnection(entry, handle: connection, descriptor: descriptor)
         registry.add(entry)
         if !accepted.beginFiltering() { entry.close(reason: .tooMany) }
         return accepted
@@ -170,9 +170,9 @@ private func daemon(_ context: UnsafeMutableRawPointer?) -> MicroHTTPDaemon? {
 private let beginTarget:
     @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<CChar>?, OpaquePointer?) -> UnsafeMutableRawPointer? = {
         _, _, handle in
-        guard let accepted = handle.flatMap({ RequestConnection($0) })?.accepted, let received = accepted.nextRequest()
+        guard let connection = handle.flatMap(AcceptedConnection.object(of:)), let received = connection.nextRequest()
         else { return nil }
-        return Unmanaged.passRetained(RequestContext(received, on: accepted.entry)).toOpaque()
+        return Unmanaged.passRetained(RequestContext(received, on: connection.entry)).toOpaque()
     }
 
 private let admit: @convention(c) (UnsafeMutableRawPointer?, UnsafePointer<sockaddr>?, socklen_t) -> MHD_Result = {
@@ -187,7 +187,7 @@ private let answer:
         UnsafePointer<CChar>?, UnsafeMutablePointer<Int>?, UnsafeMutablePointer<UnsafeMutableRawPointer?>?
     ) -> MHD_Result = { context, handle, _, _, _, _, size, slot in
         guard let daemon = daemon(context), let handle, let size, let raw = slot?.pointee,
-            let connection = RequestConnection(handle)
+            let connection = AcceptedConnection.object(of: handle)
         else { return .NO }
         let request = Unmanaged<RequestContext>.fromOpaque(raw).takeUnretainedValue()
         let hasContent = size.pointee > 0
@@ -203,7 +203,7 @@ private let notifyCompleted:
         guard let daemon = daemon(context), let handle, let raw = slot?.pointee else { return }
         slot?.pointee = nil
         let request = Unmanaged<RequestContext>.fromOpaque(raw).takeRetainedValue()
-        guard let connection = RequestConnection(handle) else { return }
+        guard let connection = AcceptedConnection.object(of: handle) else { return }
         let isComplete = code.rawValue == MHD_RequestTerminationCode.REQUEST_TERMINATED_COMPLETED_OK.rawValue
         daemon.complete(request, on: connection, isComplete: isComplete)
     }
