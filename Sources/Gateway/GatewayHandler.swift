@@ -21,7 +21,7 @@ public final class GatewayHandler: StreamingHandler {
 
     // MARK: Requests that do not use the upload protocol
 
-    package func begin(_ request: StreamedRequest) -> StreamedStep {
+    package func begin(_ request: StreamedRequest) -> RequestStep {
         if ForwardedMessage.requestsUpgrade(request.head.fields) || request.head.method == .connect {
             return .respond(Response(Self.upgradeUnsupported))
         }

@@ -4,9 +4,9 @@ import SystemCalls
 import TransferServer
 
 /// A request that is forwarded while it arrives, and its response. Used on the thread of its connection only.
-final class ProxiedRequest: RequestStream {
+final class ProxiedRequest: Exchange {
     /// The time in nanoseconds after which a waiting thread checks whether the client is still there.
-    static let checkInterval: Int64 = 200_000_000
+    static let clientCheckInterval: Int64 = 200_000_000
     /// Content of a response up to this number of bytes is sent together with the head.
     static let maxShortContent: Int64 = 16 << 10
 
@@ -14,7 +14,7 @@ final class ProxiedRequest: RequestStream {
     private let content: ArrivingContent?
     private let exchange: OriginExchange
     /// The time of the next check whether the client is still there, in monotonic nanoseconds.
-    private var nextCheck = SystemClock.monotonicNanoseconds() + checkInterval
+    private var nextCheck = SystemClock.monotonicNanoseconds() + clientCheckInterval
     /// Whether the remaining content is discarded, because the origin has responded.
     private var isDiscarding = false
 
@@ -41,14 +41,14 @@ final class ProxiedRequest: RequestStream {
     private func proceed(until deadline: Int64 = .max) -> Bool {
         let now = SystemClock.monotonicNanoseconds()
         if now >= nextCheck {
-            nextCheck = now + Self.checkInterval
+            nextCheck = now + Self.clientCheckInterval
             guard request.context.isAwaited() else { return false }
         }
         exchange.step(until: min(nextCheck, deadline))
         return true
     }
 
-    func receive(_ bytes: UnsafeRawBufferPointer) -> StreamedStep? {
+    func receive(_ bytes: UnsafeRawBufferPointer) -> RequestStep? {
         guard let content, !isDiscarding else { return nil }
         // All bytes are passed to the kernel before the next ones are read from the client.
         return content.withBytes(bytes) {
@@ -61,6 +61,8 @@ final class ProxiedRequest: RequestStream {
         }
     }
 
+    var checkInterval: Int32? { 100 }
+
     var hasEarlyResponse: Bool {
         guard !isDiscarding else { return false }
         // The exchange continues only when this thread calls it.
@@ -68,23 +70,23 @@ final class ProxiedRequest: RequestStream {
         return exchange.hasInterimOrResponse
     }
 
-    func check() -> StreamedStep? {
+    func check() -> RequestStep? {
         sendInterims()
         return exchange.hasResponse ? earlyResponse() : nil
     }
 
-    func finish() -> StreamedStep {
+    func finish() -> RequestStep {
         content?.end()
         return response(isEarly: false)
     }
 
-    func end() {
+    func end(_ end: RequestEnd) {
         request.context.report = exchange.report
         exchange.cancel()
     }
 
     /// The response to a request whose content has not ended.
-    private func earlyResponse() -> StreamedStep? {
+    private func earlyResponse() -> RequestStep? {
         // An error response that does not fit into memory is sent after the remaining content.
         if let status = exchange.head?.status, status.isClientError || status.isServerError, !awaitCompletion() {
             isDiscarding = true
@@ -93,7 +95,7 @@ final class ProxiedRequest: RequestStream {
         return response(isEarly: true)
     }
 
-    private func response(isEarly: Bool) -> StreamedStep {
+    private func response(isEarly: Bool) -> RequestStep {
         while true {
             switch exchange.progress {
             case .interim(let head): sendInterim(head)
@@ -110,7 +112,7 @@ final class ProxiedRequest: RequestStream {
         request.sendInterim(head.status, ForwardedMessage.responseFields(head.fields))
     }
 
-    private func respond(_ head: ClientResponseHead, isEarly: Bool) -> StreamedStep {
+    private func respond(_ head: ClientResponseHead, isEarly: Bool) -> RequestStep {
         var response = Response(status: head.status, fields: ForwardedMessage.responseFields(head.fields))
         let length = ForwardedMessage.contentLength(head.fields)
         if request.head.method == .head || head.status.forbidsContent {
@@ -178,7 +180,7 @@ final class OriginContent: ContentStream, @unchecked Sendable {
                 }
                 return 0
             }
-            let deadline = SystemClock.monotonicNanoseconds() + ProxiedRequest.checkInterval
+            let deadline = SystemClock.monotonicNanoseconds() + ProxiedRequest.clientCheckInterval
             guard exchange.step(until: deadline) || isAwaited() else {
                 throw IncompleteResponse(failure: .canceled)
             }

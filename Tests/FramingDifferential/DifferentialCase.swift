@@ -71,7 +71,7 @@
 
         // MARK: - RequestService
 
-        func begin(_ request: RequestContext, for target: RequestTarget) -> FirstStep {
+        func begin(_ request: RequestContext, for target: RequestTarget) -> RequestStep {
             let recorded = RecordedExchange(request.head) { request, calls in
                 self.received.withLock { $0.append(request) }
                 self.contentCalls.withLock { $0 += calls }
@@ -89,13 +89,13 @@
                 (self.head, self.record) = (head, record)
             }
 
-            func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep {
+            func receive(_ bytes: UnsafeRawBufferPointer) -> RequestStep? {
                 content += bytes
                 calls += 1
-                return .proceed
+                return nil
             }
 
-            func finish() -> NextStep {
+            func finish() -> RequestStep {
                 record(.init(method: head.method.rawValue, target: head.target, content: content), calls)
                 return .respond(Response(status: 204))
             }

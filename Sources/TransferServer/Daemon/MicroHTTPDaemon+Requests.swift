@@ -53,10 +53,8 @@ extension MicroHTTPDaemon {
     ) -> MHD_Result {
         connection.entry.enter(.server, at: SystemClock.monotonicNanoseconds())
         connection.awaiting = nil
-        switch exchange.finish() {
-        case .respond(let response): return queue(response, to: request, on: connection)
-        case .proceed, .drop: return .NO
-        }
+        guard let response = request.response(of: exchange.finish()) else { return .NO }
+        return queue(response, to: request, on: connection)
     }
 
     /// The threads of requests with at least this number of bytes of content let the threads of other requests run first.
@@ -94,15 +92,12 @@ extension MicroHTTPDaemon {
     }
 
     private func proceed(
-        _ step: NextStep, _ request: RequestContext, on connection: AcceptedConnection
+        _ step: RequestStep?, _ request: RequestContext, on connection: AcceptedConnection
     ) -> MHD_Result {
-        switch step {
-        case .proceed: return .YES
-        case .respond(let response):
-            connection.awaiting = nil
-            return respondEarly(response, to: request, on: connection)
-        case .drop: return .NO
-        }
+        guard let step else { return .YES }
+        guard let response = request.response(of: step) else { return .NO }
+        connection.awaiting = nil
+        return respondEarly(response, to: request, on: connection)
     }
 
     private func begin(_ request: RequestContext, on connection: AcceptedConnection) -> MHD_Result {
@@ -126,11 +121,10 @@ extension MicroHTTPDaemon {
         }
         request.receiveShortContent = { connection.receiveShortContent() }
         defer { request.receiveShortContent = { false } }
-        switch service.begin(request, for: target) {
-        case .receive(let exchange): return beginReceiving(request, by: exchange, on: connection)
-        case .respond(let response): return respondWithoutContent(response, to: request, on: connection)
-        case .drop: return .NO
-        }
+        let step = service.begin(request, for: target)
+        if case .receive(let exchange) = step { return beginReceiving(request, by: exchange, on: connection) }
+        guard let response = request.response(of: step) else { return .NO }
+        return respondWithoutContent(response, to: request, on: connection)
     }
 
     private func beginReceiving(

@@ -245,7 +245,7 @@ protocol RequestService: Sendable {
     /// The fields of every response to a request with `fields`, which can be incomplete.
     func responseFields(for fields: Fields, isSecure: Bool) -> Fields
     /// Starts to serve a request whose head is complete, and sets its principal.
-    func begin(_ request: RequestContext, for target: RequestTarget) -> FirstStep
+    func begin(_ request: RequestContext, for target: RequestTarget) -> RequestStep
     /// Records a request that has ended.
     func record(_ summary: RequestSummary)
     /// Reports that content of a response could not be read or produced.

@@ -1,33 +1,23 @@
 import HTTPSemantics
 
-/// The first step of a request whose head is complete.
-enum FirstStep {
-    /// Pass the content and its end to this exchange.
+/// The next step of a request.
+package enum RequestStep {
+    /// Pass the content and its end to this exchange. Only the first step of a request.
     case receive(any Exchange)
-    /// Send this response; content is not needed.
+    /// Send this response; content that has not arrived yet is not needed.
     case respond(Response)
+    /// Send this response of another server, without further fields; content that has not arrived yet is not needed.
+    case forward(Response)
     /// Close the connection without a response.
     case drop
 
-    static func respond(_ problem: ProblemDetails) -> FirstStep { .respond(Response(problem)) }
+    static func respond(_ problem: ProblemDetails) -> RequestStep { .respond(Response(problem)) }
 
-    static func respond(_ refusal: AuthorizationRefusal) -> FirstStep {
-        .respond(Response(refusal))
-    }
-}
-
-/// The next step of a request whose content is received.
-enum NextStep {
-    /// Continue with the content or its end.
-    case proceed
-    /// Send this response; remaining content is not needed.
-    case respond(Response)
-    /// Close the connection without a response.
-    case drop
+    static func respond(_ refusal: AuthorizationRefusal) -> RequestStep { .respond(Response(refusal)) }
 }
 
 /// How a request ended.
-enum RequestEnd: Sendable {
+package enum RequestEnd: Sendable {
     case answered
     /// The client closed the connection, or the server closed it, for example because of a timeout.
     case interrupted
@@ -35,11 +25,13 @@ enum RequestEnd: Sendable {
 
 /// The handler of one request. The thread of the connection calls `receive` any number of times, `finish` at most once,
 /// and then always `end`.
-protocol Exchange: AnyObject {
+package protocol Exchange: AnyObject {
     /// Handles the next bytes of content, which are valid only during the call.
-    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep
+    /// - Returns: `nil` to continue with the content or its end.
+    func receive(_ bytes: UnsafeRawBufferPointer) -> RequestStep?
     /// Handles the regular end of the content.
-    func finish() -> NextStep
+    func finish() -> RequestStep
+    /// Handles the end of the request, or that nothing more is passed to this exchange. It may be called twice.
     func end(_ end: RequestEnd)
     /// The time after which ``hasEarlyResponse`` is read again while content is awaited, in milliseconds; `nil` if it
     /// cannot become true then.
@@ -48,13 +40,14 @@ protocol Exchange: AnyObject {
     var hasEarlyResponse: Bool { get }
     /// Sends the responses that the client can get before the content has ended. Called between calls of `receive`, and
     /// before `finish`.
-    func check() -> NextStep
+    /// - Returns: `nil` to continue with the content or its end.
+    func check() -> RequestStep?
 }
 
 extension Exchange {
-    var checkInterval: Int32? { nil }
-    var hasEarlyResponse: Bool { false }
-    func check() -> NextStep { .proceed }
+    package var checkInterval: Int32? { nil }
+    package var hasEarlyResponse: Bool { false }
+    package func check() -> RequestStep? { nil }
 }
 
 /// An exchange that responds at the end of the content, which it ignores or rejects.
@@ -68,7 +61,7 @@ final class DeferredExchange: Exchange {
         self.answer = answer
     }
 
-    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep { refusal.map { .respond($0) } ?? .proceed }
-    func finish() -> NextStep { .respond(answer()) }
+    func receive(_ bytes: UnsafeRawBufferPointer) -> RequestStep? { refusal.map { .respond($0) } }
+    func finish() -> RequestStep { .respond(answer()) }
     func end(_ end: RequestEnd) {}
 }

@@ -48,7 +48,7 @@ final class RequestContext {
     var check: CheckReport?
     /// Whether another server responds to this request. No field is added to its response, except a
     /// missing `Date`.
-    var isForwarded = false
+    private var isForwarded = false
     /// Fields that are added to every response to this request, such as those of CORS.
     var responseFields = Fields()
     /// The principal that sent the request; `nil` if it is unknown.
@@ -149,6 +149,17 @@ extension RequestContext {
         case .broken: break
         }
         return outcome
+    }
+
+    /// The response of a step; `nil` if the step has none.
+    func response(of step: RequestStep) -> Response? {
+        switch step {
+        case .respond(let response): return response
+        case .forward(let response):
+            isForwarded = true
+            return response
+        case .receive, .drop: return nil
+        }
     }
 
     /// Adds the common fields to the response, and keeps its status for the log.

@@ -74,19 +74,18 @@ public final class InProcessServer: Sendable {
         request.origin = service.origin(of: request.fields, peer: "127.0.0.1")
         request.interim = InterimChannel(send: { _, _, _ in .sent }, base: request.origin.base)
         request.responseFields = service.responseFields(for: request.fields, isSecure: request.isSecure)
-        switch service.begin(request, for: target) {
-        case .respond(let response): return try finished(response, to: request)
-        case .drop: throw ConnectionClosed()
-        case .receive(let exchange):
-            let step = content.isEmpty ? .proceed : content.withUnsafeBytes { exchange.receive($0) }
-            let last = if case .proceed = step { exchange.finish() } else { step }
-            guard case .respond(let response) = last else {
-                exchange.end(.interrupted)
-                throw ConnectionClosed()
-            }
-            exchange.end(.answered)
+        let step = service.begin(request, for: target)
+        guard case .receive(let exchange) = step else {
+            guard let response = request.response(of: step) else { throw ConnectionClosed() }
             return try finished(response, to: request)
         }
+        let early = content.isEmpty ? nil : content.withUnsafeBytes { exchange.receive($0) }
+        guard let response = request.response(of: early ?? exchange.finish()) else {
+            exchange.end(.interrupted)
+            throw ConnectionClosed()
+        }
+        exchange.end(.answered)
+        return try finished(response, to: request)
     }
 
     private func finished(_ response: Response, to request: RequestContext) throws -> Response {

@@ -73,7 +73,7 @@ enum ReceiveFilterCheck {
 
         var received: [String] { requests.withLock { $0 } }
 
-        func begin(_ request: RequestContext, for target: RequestTarget) -> FirstStep {
+        func begin(_ request: RequestContext, for target: RequestTarget) -> RequestStep {
             .receive(RecordedExchange(path: target.path) { text in self.requests.withLock { $0.append(text) } })
         }
     }
@@ -85,12 +85,12 @@ enum ReceiveFilterCheck {
 
         init(path: String, record: @escaping (String) -> Void) { (self.path, self.record) = (path, record) }
 
-        func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep {
+        func receive(_ bytes: UnsafeRawBufferPointer) -> RequestStep? {
             content += bytes
-            return .proceed
+            return nil
         }
 
-        func finish() -> NextStep {
+        func finish() -> RequestStep {
             record("\(path) \(String(decoding: content, as: UTF8.self))")
             return .respond(Response(status: 204))
         }

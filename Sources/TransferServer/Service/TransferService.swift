@@ -129,7 +129,7 @@ final class TransferService: RequestService {
         return context
     }
 
-    func begin(_ request: RequestContext, for target: RequestTarget) -> FirstStep {
+    func begin(_ request: RequestContext, for target: RequestTarget) -> RequestStep {
         let route = routes.route(of: target)
         request.route = route.label
         if !route.canReceiveContent { request.explanation = nil }
@@ -240,7 +240,7 @@ final class TransferService: RequestService {
 
     private func serve(
         _ request: RequestContext, at route: Route, _ identity: Identity, _ target: RequestTarget, _ page: PageRequest?
-    ) -> FirstStep {
+    ) -> RequestStep {
         switch route {
         case .health(let path): return .respond(health(request, path))
         case .module(let file): return .respond(ModuleFile.response(file, to: request))

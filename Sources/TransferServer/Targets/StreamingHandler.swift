@@ -7,7 +7,7 @@ import SystemCalls
 package protocol StreamingHandler: TargetHandler {
     /// Begins to process a request that does not use the upload protocol, of any method. The calling thread, which may
     /// block, is that of the connection; it makes all calls for this request, one after the other.
-    func begin(_ request: StreamedRequest) -> StreamedStep
+    func begin(_ request: StreamedRequest) -> RequestStep
 
     /// The names of the fields of a creating request that are stored until its upload is complete.
     func storedFields(of request: Fields) -> [String]
@@ -32,42 +32,6 @@ package struct StreamedRequest: Sendable {
     }
 }
 
-/// The next step of a streamed request.
-package enum StreamedStep {
-    /// Pass the content and its end to this stream.
-    case receive(any RequestStream)
-    /// Send this response of the handler; content is not needed.
-    case respond(Response)
-    /// Send this response of another server without further fields; content is not needed.
-    case forward(Response)
-    /// Close the connection without a response.
-    case drop
-}
-
-/// Receives the content of one request. After a call of `finish`, or after a result other than `nil`, only `end`
-/// follows.
-package protocol RequestStream: AnyObject {
-    /// Handles the next bytes of content, which are valid only during the call.
-    /// - Returns: `nil` to continue.
-    func receive(_ bytes: UnsafeRawBufferPointer) -> StreamedStep?
-    /// Whether the other server has sent an interim or final response, or the connection to it has ended. The
-    /// response can be sent to the client before the content of the request has ended.
-    var hasEarlyResponse: Bool { get }
-    /// Sends the interim responses that have arrived.
-    /// - Returns: `nil` to continue, or a response that has arrived before the end of the content.
-    func check() -> StreamedStep?
-    /// Handles the end of the content and waits for the response.
-    func finish() -> StreamedStep
-    /// Called at the end of the request, and before that if the content is not received any more. It may be called
-    /// twice.
-    func end()
-}
-
-extension RequestStream {
-    package var hasEarlyResponse: Bool { false }
-    package func check() -> StreamedStep? { nil }
-}
-
 /// The limits of uploads at a route, for requests that do not use the upload protocol.
 struct StreamBounds {
     private let limits: UploadLimits
@@ -87,7 +51,15 @@ struct StreamBounds {
 
     /// Adds the limits of uploads (draft section 4.1.4) to a response to OPTIONS that has no `Upload-Limit`, because this
     /// server receives the uploads. Other responses are not changed.
-    func announced(in response: Response, to method: Method) -> Response {
+    func announced(in step: RequestStep, to method: Method) -> RequestStep {
+        switch step {
+        case .respond(let response): .respond(announced(in: response, to: method))
+        case .forward(let response): .forward(announced(in: response, to: method))
+        case .receive, .drop: step
+        }
+    }
+
+    private func announced(in response: Response, to method: Method) -> Response {
         guard method == .options, !response.fields.contains(UploadFieldName.limit) else { return response }
         var response = response
         response.fields.append(UploadFieldName.limit, announcement)
@@ -95,46 +67,39 @@ struct StreamBounds {
     }
 }
 
-/// Passes the content of a request to a stream.
-final class StreamedExchange: Exchange {
-    private let stream: any RequestStream
-    private let request: RequestContext
+/// Passes the content of a request to another exchange, as far as the limits of uploads allow.
+final class BoundedExchange: Exchange {
+    private let exchange: any Exchange
+    private let method: Method
     private let bounds: StreamBounds
     /// The number of bytes of content so far.
     private var count: Int64 = 0
 
-    init(_ stream: any RequestStream, _ request: RequestContext, _ bounds: StreamBounds) {
-        self.stream = stream
-        self.request = request
+    init(_ exchange: any Exchange, _ method: Method, _ bounds: StreamBounds) {
+        self.exchange = exchange
+        self.method = method
         self.bounds = bounds
     }
 
-    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep {
+    func receive(_ bytes: UnsafeRawBufferPointer) -> RequestStep? {
         count += Int64(bytes.count)
         if let refusal = bounds.refusal(ofContent: count) {
             // The other server has got a part of the content. The connection to it ends without the end of the content.
-            stream.end()
+            exchange.end(.interrupted)
             return .respond(refusal)
         }
-        return stream.receive(bytes).map(step) ?? .proceed
+        return announced(in: exchange.receive(bytes))
     }
 
-    func finish() -> NextStep { step(stream.finish()) }
+    func finish() -> RequestStep { bounds.announced(in: exchange.finish(), to: method) }
 
-    var checkInterval: Int32? { 100 }
-    var hasEarlyResponse: Bool { stream.hasEarlyResponse }
-    func check() -> NextStep { stream.check().map(step) ?? .proceed }
+    var checkInterval: Int32? { exchange.checkInterval }
+    var hasEarlyResponse: Bool { exchange.hasEarlyResponse }
+    func check() -> RequestStep? { announced(in: exchange.check()) }
 
-    private func step(_ step: StreamedStep) -> NextStep {
-        switch step {
-        case .receive: return .proceed
-        case .respond(let response): return .respond(bounds.announced(in: response, to: request.method))
-        case .forward(let response):
-            request.isForwarded = true
-            return .respond(bounds.announced(in: response, to: request.method))
-        case .drop: return .drop
-        }
+    private func announced(in step: RequestStep?) -> RequestStep? {
+        step.map { bounds.announced(in: $0, to: method) }
     }
 
-    func end(_ end: RequestEnd) { stream.end() }
+    func end(_ end: RequestEnd) { exchange.end(end) }
 }

@@ -17,7 +17,7 @@ struct TargetEndpoint {
     private var principal: String { identity.principal }
     private var limits: UploadLimits { service.configuration.limits.restricted(by: identity.limits) }
 
-    func serve() -> FirstStep {
+    func serve() -> RequestStep {
         let responses = service.responses(for: request, stored: nil)
         let kind = RequestKind(
             method: request.method, addressesUpload: false, fields: request.fields, dialect: responses.dialect)
@@ -45,7 +45,7 @@ struct TargetEndpoint {
 
     // MARK: Streams
 
-    private func stream(to handler: any StreamingHandler, _ dialect: Dialect) -> FirstStep {
+    private func stream(to handler: any StreamingHandler, _ dialect: Dialect) -> RequestStep {
         let operation: AccessOperation = request.method == .post ? .create : AccessOperation(request.method)
         if let refusal = refusal(operation) { return .respond(refusal) }
         if request.lacksLength && !request.method.isSafe && request.method != .delete {
@@ -63,12 +63,9 @@ struct TargetEndpoint {
         let streamed = StreamedRequest(
             head: request.head, reference: Self.reference(request.head.target), principal: principal, length: length,
             context: service.forwardingContext(of: request, identity), interim: request.interim)
-        switch handler.begin(streamed) {
-        case .receive(let stream): return .receive(StreamedExchange(stream, request, bounds))
-        case .respond(let response), .forward(let response):
-            return .respond(bounds.announced(in: response, to: request.method))
-        case .drop: return .drop
-        }
+        let step = handler.begin(streamed)
+        if case .receive(let exchange) = step { return .receive(BoundedExchange(exchange, request.method, bounds)) }
+        return bounds.announced(in: step, to: request.method)
     }
 
     /// The path and query of a request target in origin form or absolute form.
@@ -81,7 +78,7 @@ struct TargetEndpoint {
 
     // MARK: Without a representation
 
-    private func serveWithoutContent() -> FirstStep {
+    private func serveWithoutContent() -> RequestStep {
         if let refusal = refusal(AccessOperation(request.method)) {
             return .respond(page?.response(to: refusal) ?? Response(refusal))
         }
@@ -136,7 +133,7 @@ struct TargetEndpoint {
 
     // MARK: With a representation
 
-    private func serveContent(isComplete: Bool?, responses: UploadResponses) -> FirstStep {
+    private func serveContent(isComplete: Bool?, responses: UploadResponses) -> RequestStep {
         if let refusal = refusal(.create) { return .respond(refusal) }
         guard handler.methods(of: target).contains(request.method) else { return .respond(methodNotAllowed) }
         // The content is only a part of the file, and would replace the complete file (RFC 9110 section 9.3.4).
@@ -163,7 +160,7 @@ struct TargetEndpoint {
 
     private func begin(
         _ plan: ContentPlan, isComplete: Bool?, responses: UploadResponses, isUpload: Bool
-    ) -> FirstStep {
+    ) -> RequestStep {
         let stored = StoredCreation(fields: request.fields, target: target, route: route)
         if let refusal = refusal(of: plan, stored, isComplete: isComplete, responses) { return .respond(refusal) }
         let upload = NewUpload(

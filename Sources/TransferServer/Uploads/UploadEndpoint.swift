@@ -16,7 +16,7 @@ struct UploadEndpoint {
     private var operation: AccessOperation { request.method == .options ? .discover : .create }
 
     /// - Parameter identifier: the last segment of the path; `nil` if there is none.
-    func serve(_ identifier: String?) -> FirstStep {
+    func serve(_ identifier: String?) -> RequestStep {
         let unknown = service.responses(for: request, stored: nil)
         // This is checked before the look-up, so that a client that may not upload cannot find out whether the upload
         // exists.
@@ -42,7 +42,7 @@ struct UploadEndpoint {
         }
     }
 
-    private func serve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> FirstStep {
+    private func serve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> RequestStep {
         let kind = RequestKind(
             method: request.method, addressesUpload: true, fields: request.fields, dialect: responses.dialect)
         switch kind {
@@ -106,19 +106,16 @@ struct UploadEndpoint {
         _ lease: UploadLease, _ state: UploadState, _ context: UploadExchange.Context
     ) throws(StoreError) -> Response {
         let plan = ContentPlan(start: state.offset, completion: .atLength, length: state.length)
-        switch try UploadExchange.begin(context, lease: lease, plan: plan, kind: .retrieval) {
-        case .respond(let response): return response
-        case .receive(let exchange):
-            // The content of this request does not belong to the upload and is not read.
-            guard case .respond(let response) = exchange.finish() else { throw .superseded }
-            return response
-        case .drop: throw .superseded
-        }
+        var step = try UploadExchange.begin(context, lease: lease, plan: plan, kind: .retrieval)
+        // The content of this request does not belong to the upload and is not read.
+        if case .receive(let exchange) = step { step = exchange.finish() }
+        guard case .respond(let response) = step else { throw .superseded }
+        return response
     }
 
     // MARK: Append
 
-    private func append(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> FirstStep {
+    private func append(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> RequestStep {
         request.explanation?.handling = .append
         request.explanation?.permission = responses.interim
         let append: Append
@@ -131,7 +128,7 @@ struct UploadEndpoint {
         if append.isComplete, record.length == nil, request.lacksLength {
             return .respond(ProblemDetails.missingLength)
         }
-        func attempt() throws(StoreError) -> FirstStep {
+        func attempt() throws(StoreError) -> RequestStep {
             switch try store.takeOver(record.id, principal: principal, waitForProcessing: .zero, exclusive: true) {
             case .lease(let lease): try begin(append, lease, responses)
             case .processing(let record), .complete(let record): respond(to: append, record, responses)
@@ -143,7 +140,7 @@ struct UploadEndpoint {
     }
 
     /// Responds to an append to an upload that accepts no more content.
-    private func respond(to append: Append, _ record: UploadRecord, _ responses: UploadResponses) -> FirstStep {
+    private func respond(to append: Append, _ record: UploadRecord, _ responses: UploadResponses) -> RequestStep {
         request.offset = record.offset
         let state = state(of: record, offset: record.offset)
         guard append.contentLength != nil else {
@@ -189,7 +186,7 @@ struct UploadEndpoint {
     }
 
     private func begin(_ append: Append, _ lease: UploadLease, _ responses: UploadResponses) throws(StoreError)
-        -> FirstStep
+        -> RequestStep
     {
         var isLeasePassedOn = false
         defer { if !isLeasePassedOn { lease.release() } }

@@ -66,7 +66,7 @@ final class UploadExchange: Exchange {
     /// - Throws: only `superseded`, if another request has taken the upload over.
     static func begin(
         _ context: Context, lease: UploadLease, plan: ContentPlan, kind: Kind, announcement: ResponseHead? = nil
-    ) throws(StoreError) -> FirstStep {
+    ) throws(StoreError) -> RequestStep {
         let exchange = UploadExchange(context, lease: lease, plan: plan, kind: kind, announcement: announcement)
         context.request.explanation?.progressObstacle = exchange.progressObstacle
         do throws(StoreError) {
@@ -96,15 +96,14 @@ final class UploadExchange: Exchange {
 
     // MARK: Content
 
-    func receive(_ bytes: UnsafeRawBufferPointer) -> NextStep {
-        let step = store(bytes)
-        if case .proceed = step { return step }
+    func receive(_ bytes: UnsafeRawBufferPointer) -> RequestStep? {
+        guard let step = store(bytes) else { return nil }
         lease.release()
         announce(before: step)
         return step
     }
 
-    private func announce(before step: NextStep) {
+    private func announce(before step: RequestStep) {
         guard let head = announcement, case .respond = step, lease.isFindable, !isRemoved else { return }
         announcement = nil
         request.announce(head, isFollowed: true)
@@ -116,8 +115,8 @@ final class UploadExchange: Exchange {
     // Also true if bytes have to become durable while the client pauses: ``check()`` then starts that.
     var hasEarlyResponse: Bool { lease.canFail && (!lease.isCurrent || isAcknowledgmentDue) }
 
-    func check() -> NextStep {
-        guard lease.canFail else { return .proceed }
+    func check() -> RequestStep? {
+        guard lease.canFail else { return nil }
         guard lease.isCurrent else {
             defer { lease.release() }
             return step(for: .superseded)
@@ -126,7 +125,7 @@ final class UploadExchange: Exchange {
             pace.acknowledgmentBegins(received: lease.received, now: SystemClock.monotonicNanoseconds())
             lease.startAcknowledging()
         }
-        return .proceed
+        return nil
     }
 
     private var isAcknowledgmentDue: Bool {
@@ -134,7 +133,7 @@ final class UploadExchange: Exchange {
         return lease.id != nil && pace.isOverdue(received: lease.received, durable: lease.acknowledged, now: now)
     }
 
-    private func store(_ bytes: UnsafeRawBufferPointer) -> NextStep {
+    private func store(_ bytes: UnsafeRawBufferPointer) -> RequestStep? {
         switch counter.receive(bytes.count) {
         case .accept: break
         case .exceedsLength(let length): return invalidate(.lengthExceeded(length: length))
@@ -153,7 +152,7 @@ final class UploadExchange: Exchange {
             try lease.append(bytes, completes: completes)
             if contentDigest == nil && !continueAcknowledgment() { return .drop }
             if completes && contentDigest == nil { try beginProcessing() }
-            return .proceed
+            return nil
         } catch {
             return step(for: error)
         }
@@ -231,7 +230,7 @@ final class UploadExchange: Exchange {
 
     // MARK: End of the content
 
-    func finish() -> NextStep {
+    func finish() -> RequestStep {
         let step = endContent()
         // The lease is released before the response is sent, so that a later request does not close this connection.
         lease.release()
@@ -239,7 +238,7 @@ final class UploadExchange: Exchange {
         return step
     }
 
-    private func endContent() -> NextStep {
+    private func endContent() -> RequestStep {
         do {
             if let refusal = try verifyContentDigest() { return .respond(refusal) }
             switch counter.end() {
@@ -269,7 +268,7 @@ final class UploadExchange: Exchange {
     }
 
     /// Completes the upload after its processing has begun.
-    private func complete(_ length: Int64) -> NextStep {
+    private func complete(_ length: Int64) -> RequestStep {
         var completion = UploadCompletion(context, lease: lease, length: length)
         do throws(StoreError) {
             switch try completion.run() {
@@ -361,7 +360,7 @@ final class UploadExchange: Exchange {
 
     private func failed(_ error: StoreError) -> Response { failed(ProblemDetails(error)) }
 
-    private func invalidate(_ error: UploadError) -> NextStep {
+    private func invalidate(_ error: UploadError) -> RequestStep {
         do {
             try lease.invalidate(reason: error.code)
         } catch .superseded {
@@ -376,7 +375,7 @@ final class UploadExchange: Exchange {
         return .respond(response)
     }
 
-    private func step(for error: StoreError) -> NextStep {
+    private func step(for error: StoreError) -> RequestStep {
         // The storage may have ended the lease between two calls.
         let error = error == .superseded ? lease.failure ?? error : error
         if case .superseded = error { return .drop }

@@ -139,19 +139,14 @@ final class InProcessService: TestedService {
                     }
                     return .sent
                 }, base: request.origin.base)
-            switch service.begin(request, for: target) {
-            case .receive(let exchange): self.exchange = exchange
-            case .respond(let response): self.response = response
-            case .drop: isDropped = true
-            }
+            let step = service.begin(request, for: target)
+            if case .receive(let exchange) = step { self.exchange = exchange } else { advance(step) }
         }
 
-        private func advance(_ step: NextStep) {
-            switch step {
-            case .proceed: break
-            case .respond(let response): self.response = response
-            case .drop: isDropped = true
-            }
+        private func advance(_ step: RequestStep?) {
+            guard let step else { return }
+            response = request.response(of: step)
+            isDropped = response == nil
         }
 
         func receive(_ bytes: [UInt8]) {
