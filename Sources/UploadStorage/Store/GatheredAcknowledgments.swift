@@ -21,25 +21,28 @@ final class GatheredAcknowledgments: Sendable {
     }
 
     private let state = Monitor(State())
+    private let context: StoreContext
     private let queue: WorkQueue
 
-    init() throws(Errno) { queue = try WorkQueue(name: "gather", threads: 1) }
+    init(_ context: StoreContext) throws(Errno) {
+        self.context = context
+        queue = try WorkQueue(name: "gather", threads: 1)
+    }
 
-    /// Adds the acknowledgment of an upload.
-    /// - Returns: false once this is closed.
-    func add(_ upload: OpenUpload, _ use: UploadUse?) -> Bool {
+    /// Adds the acknowledgment of an upload, or withdraws it once this is closed.
+    func add(_ upload: OpenUpload, _ use: UploadUse?) {
         let count = state.withLock { state in
             if !state.isClosed { state.waiting.append((upload, use)) }
             return state.isClosed ? 0 : state.waiting.count
         }
-        if count == 1 {
-            let context = upload.context
-            queue.enqueue { [self] in passOn(to: context) }
+        switch count {
+        case 0: upload.update { $0.machine.withdrawQueuedAcknowledgment() }
+        case 1: queue.enqueue { [self] in passOn() }
+        default: break
         }
-        return count > 0
     }
 
-    private func passOn(to context: StoreContext) {
+    private func passOn() {
         let queuedAt = SystemClock.monotonicNanoseconds()
         let deadline = queuedAt + Self.pause
         _ = state.wait(until: deadline) { $0.isClosed ? () : nil }
@@ -49,7 +52,7 @@ final class GatheredAcknowledgments: Sendable {
         let count = context.shouldSynchronize ? min(Self.maxCount, share) : all.count
         for start in stride(from: 0, to: all.count, by: count) {
             let part = all[start..<min(start + count, all.count)]
-            context.acknowledging.enqueue {
+            context.acknowledging.enqueue { [context] in
                 OpenUpload.runQueuedAcknowledgments(part.map(\.upload), queuedAt: queuedAt, context)
                 withExtendedLifetime(part) {}
             }

@@ -84,8 +84,7 @@ package final class UploadLease: Sendable {
         guard !context.catalog.isShared && queued < GatheredAcknowledgments.maxSize else {
             return upload.enqueueAcknowledgment(use, on: context.acknowledging)
         }
-        let isAdded = context.gathering.add(upload, use)
-        if !isAdded { upload.update { $0.machine.withdrawQueuedAcknowledgment() } }
+        registry.gathering.add(upload, use)
     }
 
     /// Waits until all bytes received so far are durable, and returns the offset.

@@ -13,9 +13,13 @@ final class UploadRegistry: Sendable {
     }
 
     let context: StoreContext
+    let gathering: GatheredAcknowledgments
     private let state = Monitor(State())
 
-    init(_ context: StoreContext) { self.context = context }
+    init(_ context: StoreContext) throws(Errno) {
+        self.context = context
+        gathering = try GatheredAcknowledgments(context)
+    }
 
     /// Begins the use of the upload with this id, for the lifetime of the result.
     func use(_ id: UploadID) throws(StoreError) -> UploadUse {
@@ -180,93 +184,4 @@ final class PathLocks: Sendable {
             if state.unsettled[name] == id { state.unsettled[name] = nil }
         }
     }
-}
-
-// How requests use uploads.
-extension UploadStore {
-    /// Returns the state of an upload with its durable offset. Its lease does not end.
-    /// - Parameter confirmsHold: whether to verify that no other store has acquired the upload. Not necessary if only
-    ///   the target or the principal is needed, which never change.
-    package func record(_ id: UploadID, confirmsHold: Bool = true) throws(StoreError) -> UploadRecord {
-        if let upload = registry.current(id), let record = try upload.reportableRecord(confirmsHold: confirmsHold) {
-            // Its row may have been removed already.
-            if let expiryTime, record.isNoLongerKept(at: expiryTime) { throw .notFound }
-            return record
-        }
-        guard let row = try context.catalog.row(id) else { throw .notFound }
-        return row.record
-    }
-
-    /// Takes over an upload. On return the previous lease has ended, and bytes that were written with it count as
-    /// received.
-    ///
-    /// Requests for the same upload are served in the order in which they came.
-    ///
-    /// - Parameters:
-    ///   - wait: the time to wait for a target resource that processes the upload. The processing is never interrupted.
-    ///   - exclusive: whether later requests wait for the end of this lease, or for the call of
-    ///     ``UploadLease/onRevocation(_:)``, instead of taking the upload over. Such a lease must end without waiting
-    ///     for a client.
-    package func takeOver(
-        _ id: UploadID, principal: String, waitForProcessing wait: Duration, exclusive: Bool = false
-    ) throws(StoreError) -> TakeOver {
-        enum Claim {
-            case lease(epoch: Int64, UploadRecord)
-            case complete(UploadRecord)
-        }
-        let use = try registry.use(id)
-        let upload = use.upload
-        let expiryTime = expiryTime
-        let knownFence = catalog.isShared ? upload.heldFence : nil
-        let claim = try upload.claim(principal: principal, until: SystemClock.deadline(in: wait)) {
-            (state) throws(StoreError) -> Claim in
-            guard let record = upload.record(state) else { throw .notFound }
-            if let expiresAt = record.expiresAt, let expiryTime, expiresAt <= expiryTime {
-                throw .gone(reason: "it has expired")
-            }
-            switch record.phase {
-            case .complete: return .complete(record)
-            case .invalid(let reason): throw .gone(reason: reason)
-            case .receiving, .processing:
-                state.machine.takeOver(exclusive: exclusive)
-                return .lease(epoch: state.machine.epoch, record)
-            }
-        }
-        switch claim {
-        case .lease(let epoch, let record):
-            let lease = UploadLease(use, epoch: epoch, record: record)
-            // If the row was read by an earlier request, another store may have acquired the upload since then.
-            if let knownFence, knownFence == upload.heldFence, try !upload.confirmHold(knownFence) {
-                return try takeOver(id, principal: principal, waitForProcessing: wait, exclusive: exclusive)
-            }
-            return .lease(lease)
-        case .complete(let record): return .complete(record)
-        case nil:
-            let record = try self.record(id)
-            if case .complete = record.phase { return .complete(record) }
-            return .processing(record)
-        }
-    }
-
-    /// Removes an upload: first ends the lease, then removes the row, then the bytes. A published file is not removed.
-    ///
-    /// Fails with ``StoreError/processing`` if a target still processes the upload after
-    /// ``StoreConfiguration/processingWait``.
-    package func cancel(_ id: UploadID, principal: String, isReported: Bool = true) throws(StoreError) {
-        let deadline = SystemClock.deadline(in: configuration.processingWait)
-        let removed = try registry.withUpload(id) { (upload) throws(StoreError) in
-            try upload.remove(principal: principal, until: deadline, as: isReported ? .canceled : nil)
-        }
-        if removed == nil { throw .processing }
-    }
-}
-
-/// The result of a take-over.
-package enum TakeOver: Sendable {
-    /// A lease with which bytes can be appended at `received`.
-    case lease(UploadLease)
-    /// The target resource still processes the upload after the waiting time. The processing was not interrupted.
-    case processing(UploadRecord)
-    /// The upload has its final response.
-    case complete(UploadRecord)
 }

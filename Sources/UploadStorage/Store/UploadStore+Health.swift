@@ -55,6 +55,13 @@ extension UploadStore {
         return isQueued && isDone.wait(until: deadline) { $0 ? true : nil } ?? false
     }
 
+    /// The numbers of the shortage if there is too little free space for new uploads; `nil` if there is enough, or if
+    /// the free space is unknown.
+    package var spaceShortage: SpaceShortage? {
+        guard let space = try? context.area.space() else { return nil }
+        return context.shortage(free: space.free, kept: context.configuration.effectiveMinFree(total: space.total))
+    }
+
     private func checkHealth() -> Health {
         var reasons: [String] = []
         do throws(Errno) { try area.probe() } catch { reasons.append("bytes-cannot-be-written") }

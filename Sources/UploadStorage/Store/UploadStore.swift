@@ -29,12 +29,15 @@ public final class UploadStore: Sendable {
         catalog: any UploadCatalog, area: any BlobArea, location: String = "the store",
         configuration: StoreConfiguration
     ) throws(StoreError) {
-        context = try StoreContext(catalog: catalog, area: area, location: location, configuration: configuration)
+        let context = try StoreContext(
+            catalog: catalog, area: area, location: location, configuration: configuration)
+        self.context = context
         if !configuration.handoverDirectories.isEmpty {
             try context.sharingArea.prepare(configuration.handoverDirectories, root: location)
         }
-        registry = UploadRegistry(context)
-        healthCheck = try startingThreads { () throws(Errno) in try WorkQueue(name: "health", threads: 1) }
+        (registry, healthCheck) = try startingThreads { () throws(Errno) in
+            (try UploadRegistry(context), try WorkQueue(name: "health", threads: 1))
+        }
         if catalog.isShared { releaseRequestedHolds() }
         do throws(StoreError) { try recover() } catch {
             // The sweep completes interrupted work as soon as the database can be reached.
@@ -139,6 +142,7 @@ public final class UploadStore: Sendable {
         // Requests may be waiting for the count.
         catalog.stopCounting()
         for use in uses { use.upload.supersede(until: deadline) }
+        registry.gathering.close()
         context.close()
         healthCheck.close()
         // This waits until a running sweep has ended.
