@@ -112,7 +112,7 @@ import Testing
 
     @Test("files do not wait for a synchronization of the file system that turns out to be slow")
     func slowCall() {
-        var system = FileSystemSynchronization(isSupported: true)
+        var system = FileSystemSynchronizationPolicy(isSupported: true)
         system.begin(at: 0)
         #expect(system.isUsable(at: 50_000_000))
         #expect(!system.isUsable(at: 50_000_001))
@@ -122,7 +122,7 @@ import Testing
 
     @Test("after a failed synchronization of the file system, files are synchronized one by one")
     func failedCall() {
-        var system = FileSystemSynchronization(isSupported: true)
+        var system = FileSystemSynchronizationPolicy(isSupported: true)
         system.begin(at: 0)
         system.end(at: 1000, isDone: false)
         #expect(!system.isUsable(at: 1000))
@@ -133,7 +133,7 @@ import Testing
     )
     func pauses() {
         let second: Int64 = 1_000_000_000
-        var system = FileSystemSynchronization(isSupported: true)
+        var system = FileSystemSynchronizationPolicy(isSupported: true)
         func run(from begin: Int64, to end: Int64) {
             system.begin(at: begin)
             system.end(at: end, isDone: true)
@@ -168,7 +168,7 @@ import Testing
         system.end(at: now + 1000, isDone: false)
         now += 1000
         trial(from: now + second, to: now + second + 1000)
-        #expect(!FileSystemSynchronization(isSupported: false).isUsable(at: .max))
+        #expect(!FileSystemSynchronizationPolicy(isSupported: false).isUsable(at: .max))
     }
 
     @Test("the blob area makes the trial in the background")
@@ -178,7 +178,7 @@ import Testing
         defer { area.close() }
         // Any file system is usable here, because nothing has to be durable, and no trial is too slow.
         area.fileSystem.withLock { system in
-            system = FileSystemSynchronization(isSupported: true, slowTime: .max)
+            system = FileSystemSynchronizationPolicy(isSupported: true, slowTime: .max)
             system.end(at: SystemClock.monotonicNanoseconds() - 2_000_000_000, isDone: false)
         }
         #expect(!area.canSynchronizeTogether)

@@ -24,7 +24,7 @@ struct ModuleFile: Sendable {
 
     /// The route of a path below the own prefix.
     /// - Returns: `nil` if the path has not the form `/onward/VERSION/onward.js` or `/onward/VERSION/onward.d.ts`.
-    static func route(of path: Substring) -> Route? {
+    static func route(of path: Substring) -> RequestRoute? {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 4, parts[0].isEmpty, parts[1] == "onward", !parts[2].isEmpty else { return nil }
         let isCurrent = parts[2] == BrowserAssets.version

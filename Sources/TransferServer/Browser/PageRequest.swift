@@ -4,7 +4,7 @@ import UploadStorage
 extension TransferService {
     /// The web interface, if the request, a GET or a HEAD, gets it in place of a directory of files or an error; otherwise `nil`. In
     /// place of an error about a file, the page is that of the directory of the file.
-    func pageRequest(_ request: RequestContext, at route: Route) -> PageRequest? {
+    func pageRequest(_ request: RequestContext, at route: RequestRoute) -> PageRequest? {
         guard let page, BrowserPage.isRequested(by: request.fields), let files = routes.filesTarget?.target
         else { return nil }
         // The directory, and the relative reference to it from the URL of the request.

@@ -56,7 +56,7 @@ final class RequestContext {
 
     // MARK: For log, metrics and explanations
 
-    /// The route label of the metrics; see ``Route/label``.
+    /// The route label of the metrics; see ``RequestRoute/label``.
     var route = "other"
     /// The upload of the request.
     var upload: UploadID?

@@ -169,7 +169,7 @@ final class TransferService: RequestService {
     }
 
     private func identity(
-        of head: RequestHead, _ target: RequestTarget, at route: Route
+        of head: RequestHead, _ target: RequestTarget, at route: RequestRoute
     ) throws(AuthorizationRefusal) -> Identity {
         if let authorizer = uploadAuthorizer, case .upload(let name?) = route,
             let id = UploadID(parsing: name), let upload = try upload(id),
@@ -239,7 +239,8 @@ final class TransferService: RequestService {
     private static let identityLifetime: Int64 = 10_000_000_000
 
     private func serve(
-        _ request: RequestContext, at route: Route, _ identity: Identity, _ target: RequestTarget, _ page: PageRequest?
+        _ request: RequestContext, at route: RequestRoute, _ identity: Identity, _ target: RequestTarget,
+        _ page: PageRequest?
     ) -> RequestStep {
         switch route {
         case .health(let path): return .respond(health(request, path))

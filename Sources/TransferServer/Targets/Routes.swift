@@ -10,7 +10,7 @@ struct Routes: Sendable {
     private let ownPath: String
     private let ownPaths: OwnPaths
     /// The routes of the server's own resources by their paths.
-    private let ownRoutes: [String: Route]
+    private let ownRoutes: [String: RequestRoute]
 
     /// - Parameters:
     ///   - handlers: prefixes without slashes at the ends, such as `files` or `media/incoming`.
@@ -60,7 +60,7 @@ struct Routes: Sendable {
     }
 
     /// Returns the route of a request target.
-    func route(of target: RequestTarget) -> Route {
+    func route(of target: RequestTarget) -> RequestRoute {
         if case .asterisk = target.form { return .server }
         if let route = ownRoutes[target.path] { return route }
         if target.path.hasPrefix(ownPath + "/onward/"),
@@ -84,7 +84,7 @@ struct Routes: Sendable {
 
     /// The route of a path that is not valid for files and uploads, if its handler forwards requests. The path must belong
     /// to the same handler however the other server reads it.
-    private func forwardedRoute(of target: RequestTarget) -> Route? {
+    private func forwardedRoute(of target: RequestTarget) -> RequestRoute? {
         guard let path = PathSegments.decodeForwarded(target.path), !ownPaths.contains(path.normalized),
             let handler = handlers.first(where: { path.segments.starts(with: $0.prefix) }), handler.streaming != nil,
             handlers.first(where: { path.normalized.starts(with: $0.prefix) })?.prefix == handler.prefix,
@@ -150,7 +150,7 @@ final class HandlerRoute: Sendable {
 }
 
 /// The resource that the target of a request names. Access and existence are not checked here.
-enum Route: Sendable {
+enum RequestRoute: Sendable {
     /// `/healthz` or `/readyz`.
     case health(String)
     case metrics

@@ -20,12 +20,12 @@ final class FileBlobArea: PublishingBlobArea {
 
     let directory: DataDirectory
     let directories = DirectorySynchronization()
-    let fileSystem: Monitor<FileSystemSynchronization>
+    let fileSystem: Monitor<FileSystemSynchronizationPolicy>
     private let freeing: WorkQueue
 
     init(_ directory: DataDirectory) throws(Errno) {
         self.directory = directory
-        fileSystem = Monitor(FileSystemSynchronization(isSupported: directory.uploads.canSynchronizeFileSystem))
+        fileSystem = Monitor(FileSystemSynchronizationPolicy(isSupported: directory.uploads.canSynchronizeFileSystem))
         freeing = try WorkQueue(name: "free", threads: 1, yieldsToOthers: true)
     }
 
@@ -219,7 +219,7 @@ final class FileBlob: Blob {
 /// slow call at once, because that call has written everything that had gathered. After each slow trial a longer pause
 /// follows. A pause also follows a call that has failed: the failed write may be one of another program, which the next
 /// call would report, too.
-struct FileSystemSynchronization: Sendable, Hashable {
+struct FileSystemSynchronizationPolicy: Sendable, Hashable {
     private static let (minPause, maxPause): (Int64, Int64) = (1_000_000_000, 60_000_000_000)
 
     let isSupported: Bool
