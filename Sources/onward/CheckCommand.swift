@@ -17,8 +17,9 @@ struct CheckCommand {
 
         With --catalog and --blobs it verifies the database and the object storage of servers,
         which can be running. Notes are then about stored bytes that no upload or file needs,
-        which the servers usually delete, and about wrong totals of usage. The command reads all
-        rows and lists all objects, but reads the content of objects only with --digests.
+        which the servers usually delete, about wrong totals of usage, and about settings of the
+        database with which a crash can lose data. The command reads all rows and lists all
+        objects, but reads the content of objects only with --digests.
 
         The options that 'onward serve' has, too, can be given as environment variables, such as
         ONWARD_ROOT.

@@ -66,7 +66,7 @@ struct EventsCommand {
             case "retry", "drop":
                 throw OptionError(
                     selectsAll
-                        ? "'\(names[0])' and --all exclude each other"
+                        ? "'\(names[0])' and --all cannot be combined"
                         : "EVENT or --all is missing; 'onward events list' lists the events")
             default: throw OptionError("give 'list', 'retry EVENT', 'retry --all', 'drop EVENT' or 'drop --all'")
             }
@@ -135,7 +135,7 @@ struct EventsCommand {
             try body(events, numbers)
             Console.output("events \(participle): \(numbers.count)")
             if waiting > 0 {
-                Console.output("events that the server still tries to deliver without a retry: \(waiting)")
+                Console.output("events that need no retry, because the server still tries to deliver them: \(waiting)")
             }
             return .done
         } catch { return reportFailure(error) }

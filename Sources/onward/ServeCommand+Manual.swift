@@ -98,7 +98,7 @@ extension ServeCommand {
                     .paragraph(
                         """
                         --events DESTINATION,SETTING,... reports changes of uploads. DESTINATION is a URL (http, https, or
-                        unix:/SOCKET:/PATH), which gets a CloudEvent with the headers of Standard Webhooks, or the absolute
+                        unix:/SOCKET:/PATH), which gets a CloudEvent with the fields of Standard Webhooks, or the absolute
                         path of a program, which gets the CloudEvent on standard input and ends with status 0 if it has
                         received the event. An event can be delivered more than once. The settings are:
                         """),

@@ -105,7 +105,7 @@ extension ServeSettings {
         // Behind a proxy
         CommandOption(
             "public-url", "URL", group: proxies,
-            "base URL under which clients reach this server, such as\nhttps://files.example/inbox; every Location that the server sends\nbegins with it"
+            "base URL under which clients reach this server, such as\nhttps://files.example/inbox; the Location of uploads and files begins\nwith it"
         ) { settings, value throws(OptionError) in
             guard let base = PublicBase(url: value) else {
                 throw OptionError(

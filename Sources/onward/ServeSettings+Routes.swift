@@ -57,7 +57,7 @@ extension ServeSettings {
         }
         guard mistakes.isEmpty else { throw OptionError(mistakes.joined(separator: "\n")) }
         if authorizationURL != nil && server.allowsAnonymous {
-            throw OptionError("--auth-url and --allow-anonymous exclude each other")
+            throw OptionError("--auth-url and --allow-anonymous cannot be combined")
         }
     }
 

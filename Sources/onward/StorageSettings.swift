@@ -39,7 +39,7 @@ struct StorageSettings {
         }
         if givenRoot != nil {
             throw OptionError(
-                "--root and --catalog exclude each other: with --catalog the server stores nothing on this machine"
+                "--root and --catalog cannot be combined: with --catalog the server stores nothing on this machine"
             )
         }
     }

@@ -4,7 +4,7 @@ import HTTPSemantics
 import UploadStorage
 
 /// The representation of an event for its receivers: a CloudEvent (version 1.0, JSON format, structured mode) with the
-/// headers of Standard Webhooks (standardwebhooks.com, version 1).
+/// fields of Standard Webhooks (standardwebhooks.com, version 1).
 struct CloudEvent {
     static let mediaType = "application/cloudevents+json; charset=utf-8"
 

@@ -109,7 +109,7 @@ public final class TokenAuthorizer: Authorizer {
     static var withoutAdministration: AuthorizationRefusal {
         .forbidden(
             code: "insufficient-scope",
-            detail: "The usage of all principals requires a token with the scope admin and without a prefix.",
+            detail: "The usage of all principals requires the scope admin, and a token that is valid for this path.",
             challenge: realm + #", error="insufficient_scope""#)
     }
 

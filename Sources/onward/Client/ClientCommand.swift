@@ -103,7 +103,7 @@ enum ClientManual {
                 ("74", "local I/O error"),
                 (
                     "75",
-                    "interrupted by a signal, temporary failure, or the transfer is\nalready running: run the same command again later"
+                    "a signal or a temporary failure ended the command, or the\ntransfer is already running: run the same command again later"
                 ),
                 ("77", "the server or a proxy does not allow the transfer"),
             ])

@@ -67,17 +67,17 @@ struct ClientSettings: Sendable {
         if key != nil && certificate == nil { throw OptionError("--key needs the certificate: --cert F") }
         if jobs != nil && (rateLimit != nil || isVerbose) {
             throw OptionError(
-                "--jobs cannot be combined with --limit-rate or --verbose: with them one file is transferred at a time")
+                "--jobs cannot be combined with --limit-rate or --verbose: these options transfer one file at a time")
         }
         if isRecursive { try checkRecursion() }
         return self
     }
 
     private func checkRecursion() throws(OptionError) {
-        if stateFile != nil { throw OptionError("--state cannot be used with -r: a state file holds one transfer") }
+        if stateFile != nil { throw OptionError("--state cannot be combined with -r: a state file holds one transfer") }
         if let method, method != .put { throw OptionError("-r sends files with PUT, not with \(method.rawValue)") }
-        if output != nil { throw OptionError("--output cannot be used with -r; give the directory after the URL") }
-        if checksum != nil { throw OptionError("--checksum is the digest of one file and cannot be used with -r") }
+        if output != nil { throw OptionError("--output cannot be combined with -r; give the directory after the URL") }
+        if checksum != nil { throw OptionError("--checksum cannot be combined with -r: it is the digest of one file") }
     }
 
     /// Rejects a URL that the options contradict.

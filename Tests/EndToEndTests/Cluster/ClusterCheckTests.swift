@@ -151,7 +151,7 @@ struct ClusterCheckTests {
             wrong.expect(74, "403")
             #expect(!wrong.output.contains("WRONGKEY"))
             try OnwardRun(["check", "--catalog", uri]).expect(64, "--blobs")
-            try OnwardRun(["check", "--root", "x"] + node.storage).expect(64, "exclude each other")
+            try OnwardRun(["check", "--root", "x"] + node.storage).expect(64, "cannot be combined")
         }
     }
 }

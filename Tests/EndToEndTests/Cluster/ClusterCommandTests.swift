@@ -46,7 +46,7 @@ struct ClusterCommandTests {
             try events("list").expectOutput("")
             try events("retry", "0123456789abcdef").expect(66, "no event '0123456789abcdef'")
             #expect(endpoint.accepted.repeated.isEmpty)
-            try OnwardRun(["events", "list", "--root", "x"] + cluster.catalog).expect(64, "exclude each other")
+            try OnwardRun(["events", "list", "--root", "x"] + cluster.catalog).expect(64, "cannot be combined")
             cluster.database.kill()
             try events("list").expect(75, "cannot be reached", "refused")
             try cluster.database.start()

@@ -103,7 +103,7 @@ struct UsageTests {
             }
             try expect(74, "\(root) cannot be used", ["ONWARD_ROOT": root])
             try expect(75, "127.0.0.1:1/onward", shared)
-            try expect(64, "exclude each other", shared.merging(["ONWARD_ROOT": root]) { $1 })
+            try expect(64, "cannot be combined", shared.merging(["ONWARD_ROOT": root]) { $1 })
             try expect(74, "\(root) cannot be used", shared, "--root", root)
             // The remaining option of a shared storage can be a variable.
             var variables = shared

@@ -188,7 +188,7 @@ struct GatewayOutcomeTests {
             #expect(try server.events("list").output == "")
             for command in ["retry", "drop"] {
                 try server.events(command).expect(64, "EVENT or --all is missing")
-                try server.events(command, "1", "--all").expect(64, "'1' and --all exclude each other")
+                try server.events(command, "1", "--all").expect(64, "'1' and --all cannot be combined")
             }
         }
     }

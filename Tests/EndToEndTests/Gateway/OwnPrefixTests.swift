@@ -142,7 +142,7 @@ struct GatewayAuthorizationPrefixTests {
             (["--auth-url", "h/auth"], "'h/auth' is not a URL"), (["--auth-url", "ftp://h/auth"], "ftp://h/auth"),
             (["--auth-url", "http://u:p@h/auth"], "--auth-url"),
             (["--auth-url", "unix:s:/auth"], "absolute path of a socket"),
-            (["--auth-url", "http://h/auth", "--allow-anonymous"], "exclude each other"),
+            (["--auth-url", "http://h/auth", "--allow-anonymous"], "cannot be combined"),
             (["--route", "/a=http://h"], "no access rule"),
         ])
     func startErrors(options: [String], message: String) throws {

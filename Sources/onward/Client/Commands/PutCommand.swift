@@ -22,9 +22,8 @@ enum PutCommand {
         --restart is needed. Several small files are sent at the same time if the server supports
         resumable uploads, except with --limit-rate or --verbose.
 
-        With -r DIR URL/ each file below DIR is sent with PUT to the URL with the same path below
-        URL. Files that exist there with the same content are skipped, and symbolic links are not
-        followed.
+        With -r DIR URL/ each file below DIR is sent with PUT to the same path below URL. Files
+        that exist there with the same content are skipped, and symbolic links are not followed.
 
         Sizes have units K M G T (powers of 1000) and KiB MiB GiB TiB (of 1024), durations
         s m h d.
@@ -70,7 +69,7 @@ enum PutCommand {
             throw OptionError("several files need a URL that ends in /, not '\(last)'")
         }
         guard files.count == 1 || settings.stateFile == nil else {
-            throw OptionError("--state cannot be used with several files: a state file holds one transfer")
+            throw OptionError("--state cannot be combined with several files: a state file holds one transfer")
         }
         var paths: [FilePath] = []
         var seen: Set<FilePath> = []
