@@ -8,7 +8,7 @@ final class OriginClient: Sendable {
     private let transport = BlockingTransport()
     private let settings: TransportSettings
     let origin: Origin
-    /// The maximum time in which the origin receives and sends nothing.
+    /// The maximum time in which no byte moves between this program and the origin.
     let timeout: Duration
 
     init(_ origin: Origin, timeout: Duration) {

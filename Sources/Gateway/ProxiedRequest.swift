@@ -136,8 +136,8 @@ final class ProxiedRequest: Exchange {
         return .forward(response)
     }
 
-    /// Waits until the response is complete. Returns false if it will not be, if more of it arrives than fits into memory,
-    /// or if it is not complete in time.
+    /// Waits until the response is complete. Returns false if the exchange fails, if more of the response arrives than fits
+    /// into memory, or if the response is not complete in time.
     private func awaitCompletion(within limit: Duration = .seconds(3600)) -> Bool {
         let end = SystemClock.deadline(in: limit)
         while true {

@@ -21,7 +21,7 @@ public struct Route: Sendable, Hashable {
     /// Whether the application can get the request of a complete upload more than once. It recognizes a repetition by
     /// its `Idempotency-Key`.
     public var isRepeatable = false
-    /// The maximum time in which the origin receives and sends nothing.
+    /// The maximum time in which no byte moves between this server and the origin.
     public var timeout: Duration = .seconds(60)
     /// The maximum time for which one request of a client waits for an origin that cannot be reached or responds with
     /// 503. After this time the client gets 503, and can repeat its request.

@@ -83,7 +83,7 @@ extension UnknownOutcome {
     ///   - request: the request with this description.
     ///   - requests: the retained requests, of which it is one.
     ///   - caFile: see ``Origin/caFile``.
-    ///   - timeout: the maximum time in which the application receives and sends nothing.
+    ///   - timeout: the maximum time in which no byte moves between this program and the application.
     /// - Returns: the response (`nil` if the application did not respond, or responded with 503), and a sentence that
     ///   describes the outcome.
     /// - Throws: an error if the content cannot be read or the description is not valid.

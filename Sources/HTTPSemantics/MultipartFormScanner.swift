@@ -31,10 +31,12 @@ package struct MultipartFormScanner: Sendable {
     private var state = State.content(matched: 2)
     /// The position of the next byte.
     private var position: Int64 = 0
-    /// The position of the first byte of the delimiter that matches. The form is scanned as if a line end preceded it.
+    /// The position of the first byte of the delimiter that matches. It is -2 for a delimiter at the beginning of the form,
+    /// which is scanned as if a line end preceded the form.
     private var delimiterStart: Int64 = -2
     private var head: [UInt8] = []
-    private var open: (head: FormPartHead, start: Int64)?
+    /// The part whose content is being scanned.
+    private var openPart: (head: FormPartHead, start: Int64)?
     private var parts: [Part] = []
 
     /// - Parameters:
@@ -135,9 +137,9 @@ package struct MultipartFormScanner: Sendable {
     private mutating func endPart() {
         // If a part has no content, the CR LF at the end of its head can also be the CR LF at the beginning of the
         // delimiter. The delimiter then begins before `start`.
-        guard let (head, start) = open else { return }
+        guard let (head, start) = openPart else { return }
         parts.append(Part(head: head, content: start..<max(start, delimiterStart)))
-        open = nil
+        openPart = nil
     }
 
     private mutating func continueHead(_ byte: UInt8) throws(FormError) {
@@ -149,7 +151,7 @@ package struct MultipartFormScanner: Sendable {
         guard byte == UInt8(ascii: "\n"), head.count == 2 || head.suffix(4).elementsEqual("\r\n\r\n".utf8) else {
             return
         }
-        open = (try FormPartHead(parsing: head), position + 1)
+        openPart = (try FormPartHead(parsing: head), position + 1)
         head = []
         delimiterStart = position - 1
         state = .content(matched: 2)

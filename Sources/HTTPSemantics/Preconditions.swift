@@ -1,6 +1,6 @@
 /// The conditional fields of a request (RFC 9110 section 13), evaluated in the order of section 13.2.2.
 ///
-/// Malformed values have the safe result: A malformed If-Match fails, so nothing is changed without a match. A
+/// Malformed values have the safe result: a malformed If-Match fails, so nothing is changed without a match. A
 /// malformed If-None-Match matches nothing for GET and HEAD, which yields the full response, and fails for every other
 /// method, so that nothing is overwritten. A malformed If-Range does not apply, which also yields the full response.
 /// Dates that are malformed or given in several lines are ignored (RFC 9110 section 13.1.3 and section 13.1.4).
@@ -38,7 +38,7 @@ package struct Preconditions: Sendable, Hashable {
 
     /// Parses the conditional fields of a request.
     ///
-    /// - Parameter now: The current time, to interpret two-digit years.
+    /// - Parameter now: the current time, to interpret two-digit years.
     package init(fields: Fields, now: HTTPDate) {
         ifMatch = Preconditions.tagField(fields.values("If-Match"))
         ifNoneMatch = Preconditions.tagField(fields.values("If-None-Match"))
@@ -54,7 +54,7 @@ package struct Preconditions: Sendable, Hashable {
     /// Call it only if the response would otherwise be 2xx or 412 (RFC 9110 section 13.2.1). CONNECT, OPTIONS and TRACE
     /// select no representation, so the result is always `proceed`.
     ///
-    /// - Parameter current: The validators of the selected representation; `nil` when none exists.
+    /// - Parameter current: the validators of the selected representation; `nil` if there is none.
     package func evaluate(method: Method, current: Validators?) -> Outcome {
         if method == .connect || method == .options || method == .trace { return .proceed }
         switch ifMatch {

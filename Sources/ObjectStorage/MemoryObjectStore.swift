@@ -17,7 +17,7 @@ package final class MemoryObjectStore: ObjectStore {
         /// The operation has its effect, but its caller gets ``ObjectError/unavailable(_:)``.
         case loseResponse
         /// The caller gets ``ObjectError/unavailable(_:)``, and the operation has its effect during
-        /// ``performPostponed()``, as a request that a client has stopped waiting for.
+        /// ``performPostponed()``, like a request for whose response the client does not wait any more.
         case postpone
     }
 

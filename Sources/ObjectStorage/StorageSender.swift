@@ -76,8 +76,8 @@ struct StorageSender: Sendable {
 
     /// The time before the next attempt in nanoseconds: random, so that many clients do not come back at once.
     private static func backOff(_ attempts: Int) -> Int64 {
-        let longest = min(Int64(100_000_000) << min(attempts - 1, 6), 5_000_000_000)
-        return .random(in: longest / 2...longest)
+        let maxPause = min(Int64(100_000_000) << min(attempts - 1, 6), 5_000_000_000)
+        return .random(in: maxPause / 2...maxPause)
     }
 
     private func attempt(

@@ -109,6 +109,7 @@ extension FileDescriptor {
             throw error
         }
     }
+
     /// Whether another open file description has the exclusive lock. The check acquires a shared lock for a moment, so
     /// a ``tryLock()`` of another process can fail at that moment.
     package func isLockedElsewhere() throws(Errno) -> Bool {

@@ -150,7 +150,7 @@ package struct SocketOutput: Sendable {
         var entry = pollfd(descriptor: descriptor, events: POLLIN)
         let nanoseconds = Int(max(0, deadline - SystemClock.monotonicNanoseconds()))
         var time = timespec(tv_sec: nanoseconds / 1_000_000_000, tv_nsec: nanoseconds % 1_000_000_000)
-        // Not poll(2): the server replaces that function, and its version also reports input that was received before.
+        // Not poll(2): the server replaces that function by one that also reports input that was received before.
         return ppoll(&entry, 1, &time, nil) == 1
     }
 

@@ -1,7 +1,7 @@
 import UploadStorage
 
 /// Decides which events of the outbox are read next into a ``DeliverySchedule``, which has room for a limited number. It
-/// is a value without clock, input and output.
+/// is a value type: it reads no clock, and does no I/O.
 ///
 /// New events are read once, in their order. If the schedule has removed events from memory, all earlier events are
 /// read again in passes, with increasing pauses between them. While the destination rejects all events, old events are

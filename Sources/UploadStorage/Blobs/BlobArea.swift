@@ -14,7 +14,7 @@ package protocol BlobArea: Sendable {
     func open(_ name: String) throws(Errno) -> any Blob
     /// Removes the blob with this name; does nothing if there is none.
     func remove(_ name: String) throws(Errno)
-    /// The number of retained blobs.
+    /// The number of blobs that are retained, because they are the content of requests whose outcome is unknown.
     func retainedCount() throws(Errno) -> Int
     /// Returns an iterator over the names of the blobs of unfinished uploads, in no particular order. It may return
     /// names that are created or removed during the iteration.

@@ -53,7 +53,7 @@ package struct CheckFinding: Sendable, Hashable {
         case totalsWrong = "totals-wrong"
         /// A published file was changed or replaced by hand; its metadata are no longer used.
         case fileChanged = "file-changed"
-        /// A published file was removed by hand; the next sweep removes it from the quota.
+        /// A published file was removed by hand; the server's next check of all files removes it from the quota.
         case fileRemoved = "file-removed"
         /// A setting of the database server is off, without which a crash of its machine can lose acknowledged data.
         case settingOff = "setting-off"

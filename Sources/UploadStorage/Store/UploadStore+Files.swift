@@ -81,7 +81,7 @@ extension UploadStore {
                     guard error == .preconditionFailed, !registry.isClosed else { throw error }
                 }
             }
-            // If this fails, the file is counted until the next sweep.
+            // If this fails, the file is counted until the next check of all files finds that it is missing.
             _ = try? removeFileRecord(name)
         }
     }
