@@ -48,8 +48,8 @@ package final class DirectoryWatch: Sendable {
 }
 
 extension FileDescriptor {
-    /// Whether a ``DirectoryWatch`` observes all changes in this file system: only this computer changes it, and it is
-    /// of a kind of which this is known.
+    /// Whether a ``DirectoryWatch`` is known to observe all changes in this file system: only this computer changes file
+    /// systems of this kind.
     package var canBeObserved: Bool {
         var status = statfs()
         guard fstatfs(rawValue, &status) == 0 else { return false }
