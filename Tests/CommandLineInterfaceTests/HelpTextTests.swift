@@ -28,7 +28,7 @@ struct HelpTextTests {
         #expect(
             HelpText(overview: Sample.program).text == """
                 usage: sam-ple take FILE...   take files
-                       sam-ple go [NAME]      go on
+                       sam-ple go [NAME]      continue
                        sam-ple stop           end
                        sam-ple stop now
                        sam-ple help COMMAND   print the options of a command

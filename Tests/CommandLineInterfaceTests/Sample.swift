@@ -26,7 +26,7 @@ enum Sample {
                     "take", "take files", usage: ["take [OPTIONS] FILE..."], description, options: options,
                     operands: .files),
                 ManualPage(
-                    "go", "go on", usage: ["go [NAME]"], "Goes on.", operands: .lines(#"printf '%s\n' "$NAMES""#)),
+                    "go", "continue", usage: ["go [NAME]"], "Continues.", operands: .lines(#"printf '%s\n' "$NAMES""#)),
                 ManualPage("stop", "end", usage: ["stop", "stop now"], "Ends."),
             ],
             conclusion: ManualSection("Exit status", [.terms([("0", "done"), ("64", "wrong\nusage")])]),

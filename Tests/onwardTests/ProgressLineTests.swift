@@ -41,7 +41,7 @@ struct ProgressLineTests {
 
     @Test("A name that is too long is shortened in the middle")
     func longName() {
-        let text = line("a-rather-long-name-of-a-file-that-goes-on-and-on.tar.gz").text(columns: 79)
+        let text = line("a-rather-long-name-of-a-file-that-has-many-words.tar.gz").text(columns: 79)
         #expect(text.hasPrefix("a-rather-lon…"))
         #expect(text.contains("tar.gz   42 %"))
         #expect(DisplayText.width(text) <= 79)

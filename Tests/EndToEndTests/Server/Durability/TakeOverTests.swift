@@ -115,6 +115,7 @@ struct TakeOverTests {
             let length = 60_000_000
             let stuck = try begin(server, length: length, sending: 10_000_000)
             // The client sends without a pause, so the server stores more bytes than it reports.
+            // Until it has ended, only this thread uses the connection.
             nonisolated(unsafe) let connection = stuck.connection
             let sender = try ClientThread("sender") {
                 _ = connection.sendUntilRefused(BytePool.repeated(10_000_000..<50_000_000), within: .seconds(60))
