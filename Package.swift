@@ -135,6 +135,7 @@ let package = Package(
             name: "DigestsTests", dependencies: ["Digests", "TestSupport"], swiftSettings: strict),
         .testTarget(
             name: "SystemCallsTests", dependencies: ["SystemCalls", "TestSupport"], swiftSettings: strict),
+        .testTarget(name: "TLSTests", dependencies: ["TLS"], swiftSettings: strict),
         .testTarget(
             name: "PostgreSQLTests", dependencies: ["PostgreSQL", "SystemCalls", "TestSupport"], swiftSettings: strict),
         .testTarget(
@@ -169,6 +170,9 @@ let package = Package(
                 "TransferServer", "UploadStorage", "ResumableUpload", "FramingDifferential", "HTTPSemantics", "Digests",
                 "BrowserAssets", "SystemCalls", "ConformanceKit", "HTTPTestSupport", "TestSupport",
             ],
+            swiftSettings: strict),
+        .testTarget(
+            name: "HTTPTransportTests", dependencies: ["HTTPTransport", "HTTPSemantics", "TestSupport"],
             swiftSettings: strict),
         .testTarget(
             name: "ObjectStorageTests",

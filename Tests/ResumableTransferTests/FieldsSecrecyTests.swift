@@ -1,4 +1,5 @@
 import HTTPSemantics
+import HTTPTransport
 import Testing
 
 @testable import ResumableTransfer
@@ -51,5 +52,12 @@ import Testing
         let merged = (["A": "1", "B": "2"] as Fields).merging(["a": "3", "C": "4", "A": "5"])
         #expect(merged.values("A") == ["3", "5"])
         #expect(merged["B"] == "2" && merged["C"] == "4")
+    }
+
+    @Test("CLI-31: the description of a URI hides the query and the path of an upload resource")
+    func shown() throws {
+        let uri = try #require(RequestURI("http://host.example:81/u/secret?key=private"))
+        #expect(uri.description(hidingPath: false) == "http://host.example:81/u/secret?(hidden)")
+        #expect(uri.description(hidingPath: true) == "http://host.example:81/(hidden)")
     }
 }

@@ -1,9 +1,7 @@
 import HTTPSemantics
-import ResumableUpload
 import Testing
 
 @testable import HTTPTransport
-@testable import ResumableTransfer
 
 @Suite struct HeadReaderTests {
     private func read(_ text: String) -> [ResponseHeadReader.Outcome] {

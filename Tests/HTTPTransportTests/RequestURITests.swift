@@ -2,7 +2,6 @@ import HTTPSemantics
 import Testing
 
 @testable import HTTPTransport
-@testable import ResumableTransfer
 
 @Suite struct RequestURITests {
     @Test(
@@ -57,13 +56,6 @@ import Testing
         #expect(uri.text == "http://host.example/a")
         #expect(uri.basicCredentials == "Basic bWU6cEBzcw==")
         #expect(RequestURI("http://host.example/")?.basicCredentials == nil)
-    }
-
-    @Test("CLI-31: the description hides the query and the path of an upload resource")
-    func shown() throws {
-        let uri = try #require(RequestURI("http://host.example:81/u/secret?key=private"))
-        #expect(uri.description(hidingPath: false) == "http://host.example:81/u/secret?(hidden)")
-        #expect(uri.description(hidingPath: true) == "http://host.example:81/(hidden)")
     }
 
     @Test(
