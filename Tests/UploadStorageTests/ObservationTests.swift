@@ -4,7 +4,7 @@ import Testing
 @testable import UploadStorage
 
 /// Records every observation of a store.
-private final class Recorder: StoreObserver {
+private final class RecordingObserver: StoreObserver {
     private let steps = Monitor<[(step: DurableStep, isDone: Bool)]>([])
 
     func observe(_ step: DurableStep, nanoseconds: Int64, isDone: Bool) {
@@ -22,7 +22,7 @@ struct ObservationTests {
     @Test("Each step to stable storage is reported once, with its result", arguments: StoreKind.embedded)
     func steps(kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
-        let recorder = Recorder()
+        let recorder = RecordingObserver()
         fixture.store.observe(by: recorder)
         let lease = try fixture.store.create(.testing())
         try lease.append("hello")
@@ -44,7 +44,7 @@ struct ObservationTests {
     @Test("A step that fails is reported as failed")
     func failure() throws {
         let fixture = try StoreFixture(.memory)
-        let recorder = Recorder()
+        let recorder = RecordingObserver()
         fixture.store.observe(by: recorder)
         let lease = try fixture.store.create(.testing())
         try lease.append("hello")
@@ -58,7 +58,7 @@ struct ObservationTests {
     @Test("A step for an upload that was removed during the step is not reported as failed")
     func superseded() throws {
         let fixture = try StoreFixture(.memory)
-        let recorder = Recorder()
+        let recorder = RecordingObserver()
         fixture.store.observe(by: recorder)
         #expect(throws: StoreError.superseded) {
             try fixture.store.context.observing(.offset) { () throws(StoreError) in throw .superseded }

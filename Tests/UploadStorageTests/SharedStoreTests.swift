@@ -8,7 +8,7 @@ import Testing
 @testable import UploadStorage
 
 /// Several stores, each as if on a machine of its own, with one catalog and one blob area in memory.
-private final class Cluster: Sendable {
+private final class SharedStores: Sendable {
     let holds = SharedHolds()
     let stores: [UploadStore]
 
@@ -50,7 +50,7 @@ private final class Cluster: Sendable {
         "a publication succeeds if its transaction was committed, even if its response was lost",
         arguments: Kind.allCases)
     func lostResponse(kind: Kind) throws {
-        let cluster = try Cluster()
+        let cluster = try SharedStores()
         for status in [201, 200] as [Status] {
             let lease = try create(kind, cluster.stores[0])
             cluster.holds.setFault(.responseLost(failingReads: 0))
@@ -71,7 +71,7 @@ private final class Cluster: Sendable {
         "if the outcome of a publication is unknown at the end of its request, the next request finds the file",
         arguments: Kind.allCases, [1, 100])
     func unknownOutcome(kind: Kind, failingReads: Int) throws {
-        let cluster = try Cluster()
+        let cluster = try SharedStores()
         let lease = try create(kind, cluster.stores[0])
         let id = lease.id
         cluster.holds.setFault(.responseLost(failingReads: failingReads))
@@ -96,7 +96,7 @@ private final class Cluster: Sendable {
         "if the transaction of a publication fails, nothing is published, and the next publication succeeds",
         arguments: Kind.allCases)
     func failedPublication(kind: Kind) throws {
-        let cluster = try Cluster()
+        let cluster = try SharedStores()
         let lease = try create(kind, cluster.stores[0])
         let id = lease.id
         cluster.holds.setFault(.notMade)
@@ -111,7 +111,7 @@ private final class Cluster: Sendable {
 
     @Test("a request at another store takes the upload over, with all received bytes")
     func takeOver() throws {
-        let cluster = try Cluster()
+        let cluster = try SharedStores()
         let first = try cluster.stores[0].create(.testing())
         let id = try #require(first.id)
         let isRevoked = Monitor(false)
@@ -152,7 +152,7 @@ private final class Cluster: Sendable {
 
     @Test("a store releases an upload at the end of its use, and another store acquires it without notifying the first")
     func release() throws {
-        let cluster = try Cluster()
+        let cluster = try SharedStores()
         let first = try cluster.stores[0].create(.testing())
         let id = try #require(first.id)
         try first.append("abc")
@@ -166,7 +166,7 @@ private final class Cluster: Sendable {
 
     @Test("an upload whose target runs is not released, and the other store gets its response")
     func processing() throws {
-        let cluster = try Cluster(acquisitionWait: .milliseconds(100))
+        let cluster = try SharedStores(acquisitionWait: .milliseconds(100))
         let lease = try cluster.stores[0].create(.testing())
         let id = try #require(lease.id)
         try lease.append("abc")
@@ -185,7 +185,7 @@ private final class Cluster: Sendable {
 
     @Test("the upload of a store that has stopped is taken over, and late changes of that store have no effect")
     func stoppedStore() throws {
-        let cluster = try Cluster(acquisitionWait: .milliseconds(100))
+        let cluster = try SharedStores(acquisitionWait: .milliseconds(100))
         let first = try cluster.stores[0].create(.testing())
         let id = try #require(first.id)
         try first.append("abc")
@@ -210,7 +210,7 @@ private final class Cluster: Sendable {
 
     @Test("a store that has lost an upload ends the lease after the notification, and reads the row again")
     func loss() throws {
-        let cluster = try Cluster()
+        let cluster = try SharedStores()
         let first = try cluster.stores[0].create(.testing())
         let id = try #require(first.id)
         let isRevoked = Monitor(false)
@@ -233,7 +233,7 @@ private final class Cluster: Sendable {
 
     @Test("a target that runs when its store loses the upload has no further effect, and another store can continue")
     func lossWhileProcessing() throws {
-        let cluster = try Cluster()
+        let cluster = try SharedStores()
         let first = try cluster.stores[0].create(.testing())
         let id = try #require(first.id)
         try first.append("abc")
@@ -254,7 +254,7 @@ private final class Cluster: Sendable {
 
     @Test("an expired upload that another store uses is not removed")
     func expiry() throws {
-        let cluster = try Cluster()
+        let cluster = try SharedStores()
         let first = try cluster.stores[0].create(.testing(expiresAt: 1))
         let id = try #require(first.id)
         try first.append("abc")
@@ -270,7 +270,7 @@ private final class Cluster: Sendable {
 
     @Test("no reported offset decreases, and no byte is lost, while clients of several stores take an upload over")
     func racing() throws {
-        let cluster = try Cluster(3)
+        let cluster = try SharedStores(3)
         let content = (0..<30_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
         let creation = try cluster.stores[0].create(.testing(length: Int64(content.count), digests: [.sha256]))
         let id = try #require(creation.id)

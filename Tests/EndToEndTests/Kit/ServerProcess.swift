@@ -34,7 +34,7 @@ final class ServerProcess: TestedServer {
         return directory.path + "/data"
     }
     /// The data directory; only without a shared storage.
-    var data: DataDirectory { DataDirectory(root) }
+    var data: ServerData { ServerData(root) }
     /// The default value of `Host`.
     var authority: String { "127.0.0.1:\(port)" }
     /// The standard error of the current process.

@@ -51,7 +51,7 @@ protocol TestedService: TestedServer {
 }
 
 extension TestedService {
-    var data: DataDirectory { DataDirectory(directory.path + "/data") }
+    var data: ServerData { ServerData(directory.path + "/data") }
 }
 
 /// Runs `body` with a service.

@@ -72,7 +72,7 @@ struct ScenarioRun {
         let state = directory + "/state"
         try FileManager.default.createDirectory(atPath: state, withIntermediateDirectories: false)
         if scenario.direction == .upload { try Data(shared.content).write(to: URL(fileURLWithPath: file)) }
-        let server = try ScriptedServer(shared)
+        let server = try ScenarioServer(shared)
         defer { server.stop() }
         let place = scenario.direction == .upload ? UploadModel.target : DownloadModel.target
         let deadline = Deadline(in: settings.timeout)

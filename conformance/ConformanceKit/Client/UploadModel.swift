@@ -4,7 +4,7 @@ struct UploadModel: Sendable {
     let size: Int64
     /// The value of Upload-Limit.
     var limits = "min-size=0"
-    var uploads: [ScriptedUpload] = []
+    var uploads: [ScenarioUpload] = []
     /// Whether the target received a complete representation in a plain request.
     var hasPlainCopy = false
     /// The number of times that the target received a complete representation.
@@ -62,7 +62,7 @@ struct UploadModel: Sendable {
         return reaction
     }
 
-    func upload(of request: ScriptedRequest) -> ScriptedUpload? { request.upload.map { uploads[$0 - 1] } }
+    func upload(of request: ScriptedRequest) -> ScenarioUpload? { request.upload.map { uploads[$0 - 1] } }
 
     /// Marks the first upload as complete.
     mutating func completeFirst() {
@@ -72,7 +72,7 @@ struct UploadModel: Sendable {
     private mutating func creation(_ request: ScriptedRequest) -> Reaction {
         let profile = request.profile
         let isComplete = request.isComplete == true
-        var upload = ScriptedUpload(
+        var upload = ScenarioUpload(
             number: uploads.count + 1, path: "/uploads/\(uploads.count + 1)-\(Self.secret)", profile: profile)
         upload.length = request.length ?? (isComplete ? request.contentLength : nil)
         uploads.append(upload)
@@ -139,7 +139,7 @@ struct UploadModel: Sendable {
 }
 
 /// An upload resource of the scripted server.
-struct ScriptedUpload: Sendable {
+struct ScenarioUpload: Sendable {
     /// The number of the upload, from 1.
     let number: Int
     /// The path of the upload resource, which cannot be guessed.

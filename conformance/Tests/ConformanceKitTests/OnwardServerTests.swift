@@ -9,7 +9,7 @@ import Testing
 @Suite("onward serve", .timeLimit(.minutes(15)))
 struct OnwardServerTests {
     /// Cases that the standard configuration skips, and the configuration in which each of them has to pass.
-    private static let configurations: [String: ServerConfiguration] = [
+    private static let configurations: [String: TestedConfiguration] = [
         "4.3/refuses-upload-fields": .version6,
         "4.4/no-media-type": .version5,
         "4.1.3/length-reached": .version6,
@@ -48,13 +48,13 @@ struct OnwardServerTests {
 
     @Test(
         "The server passes every case of a full disk",
-        .enabled(if: ServerConfiguration.canMountDisk, "a small disk needs root and a data directory"),
+        .enabled(if: TestedConfiguration.canMountDisk, "a small disk needs root and a data directory"),
         arguments: casesOfFullDisk)
     func passesOnFullDisk(_ id: String) async throws { try await expectResult(of: id) }
 
     private func expectResult(of id: String) async throws {
         let configuration = Self.configurations[id] ?? .standard
-        let report = try await ServerConfiguration.reports.report(of: configuration)
+        let report = try await TestedConfiguration.reports.report(of: configuration)
         let result = try #require(report.results.first { $0.info.id == id }, "\(report.failure ?? "did not run")")
         if let reason = Self.skipped[id] {
             #expect(result.outcome.word == "skipped", "the case has to be skipped: \(reason)")
@@ -63,9 +63,9 @@ struct OnwardServerTests {
         }
     }
 
-    @Test("The server fails no case in any configuration", arguments: ServerConfiguration.possible)
-    func configuration(_ configuration: ServerConfiguration) async throws {
-        let report = try await ServerConfiguration.reports.report(of: configuration)
+    @Test("The server fails no case in any configuration", arguments: TestedConfiguration.possible)
+    func configuration(_ configuration: TestedConfiguration) async throws {
+        let report = try await TestedConfiguration.reports.report(of: configuration)
         expectConformance(report)
         #expect(report.count("pass") > 0)
         if configuration == .standard {
@@ -76,7 +76,7 @@ struct OnwardServerTests {
 
     @Test("A client that does not trust the certificate gets no connection")
     func untrusted() async throws {
-        let report = try await ServerConfiguration.tokens.run(trusting: .system, only: ["4.2/create-empty"])
+        let report = try await TestedConfiguration.tokens.run(trusting: .system, only: ["4.2/create-empty"])
         #expect(report.failure?.contains("no TLS") == true, "\(report.failure ?? "")")
     }
 

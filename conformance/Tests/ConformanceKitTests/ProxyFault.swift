@@ -1,4 +1,4 @@
-/// A fault of ``ReverseProxy``.
+/// A fault of ``FaultyProxy``.
 enum ProxyFault: String, CaseIterable, Sendable {
     case buffersBodies
     case buffersChunkedBodies

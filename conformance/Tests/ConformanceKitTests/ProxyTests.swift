@@ -60,7 +60,7 @@ struct ProxyTests {
             let free = FileDescriptor(owning: unused.release())
             defer { withExtendedLifetime(free) {} }
             guard case .tcp(_, let other) = unused.address else { throw ReferenceInput.Failure.ended }
-            let proxy = try ReverseProxy(upstreamPort: other)
+            let proxy = try FaultyProxy(upstreamPort: other)
             var settings = ProxySettings(url: proxy.url)
             settings.timeout = .milliseconds(200)
             settings.upstreamPort = 1
@@ -90,7 +90,7 @@ struct ProxyTests {
             var settings = ProxySettings(url: "http://127.0.0.1:1/")
             settings.timeout = timeout
             let bench = try ProxyBench(settings, port: 0)
-            let proxy = try ReverseProxy(upstreamPort: bench.upstreamPort, fault)
+            let proxy = try FaultyProxy(upstreamPort: bench.upstreamPort, fault)
             defer { withExtendedLifetime(proxy) {} }
             return ProxyRun(try bench.bench(for: proxy.url), only: only).run()
         }
@@ -132,7 +132,7 @@ struct ProxyTests {
     private static func deploy(_ fault: ProxyFault?, timeout: Duration) async throws -> ProxyReport {
         try await onThread {
             let server = try ReferenceServer(fault == .dropsInterim ? .locatesDifferently : nil)
-            let proxy = try ReverseProxy(upstreamPort: server.port, fault)
+            let proxy = try FaultyProxy(upstreamPort: server.port, fault)
             defer { withExtendedLifetime((server, proxy)) {} }
             var settings = ProxySettings(url: proxy.url)
             settings.timeout = timeout

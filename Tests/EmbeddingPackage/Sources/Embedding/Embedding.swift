@@ -13,7 +13,7 @@ enum Embedding {
         + "GET /inbox/smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
     /// The bytes to send, the expected calls of the handler, and the expected status of the last response.
-    private static func cases() -> [(name: String, sent: String, calls: [Recorder.Call], status: Int)] {
+    private static func cases() -> [(name: String, sent: String, calls: [RecordingHandler.Call], status: Int)] {
         let hello = Array("hello".utf8)
         return [
             (
@@ -54,7 +54,7 @@ enum Embedding {
         var failures = 0
         for (name, sent, calls, status) in cases() {
             for sendsByteByByte in [false, true] {
-                let recorder = Recorder()
+                let recorder = RecordingHandler()
                 let socket = "\(root)/socket"
                 let server = Server(
                     configuration: ServerConfiguration(listeners: [.unix(path: socket)], logLevel: .error),

@@ -4,7 +4,7 @@ import SystemCalls
 import TestSupport
 
 /// The data directory of a server, which tests read and change without the server.
-package struct DataDirectory: Sendable {
+package struct ServerData: Sendable {
     package let path: String
 
     package init(_ path: String) { self.path = path }

@@ -4,7 +4,7 @@ import TLS
 import TestSupport
 
 /// Options of the server, and the cases that run against a server with these options.
-enum ServerConfiguration: String, Sendable, CaseIterable {
+enum TestedConfiguration: String, Sendable, CaseIterable {
     case standard, limits, minSize, version3, version4, version5, version6, version7, rfc, put, tokens, origins,
         smallDisk
 

@@ -2,7 +2,7 @@ import HTTPSemantics
 import SystemCalls
 
 /// Serves a scenario on two ports of this machine, so that clients see two origins. Each connection has its own thread.
-final class ScriptedServer: Sendable {
+final class ScenarioServer: Sendable {
     private static let ports = 2
 
     private let shared: ScenarioState

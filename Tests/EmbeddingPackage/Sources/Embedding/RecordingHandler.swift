@@ -3,7 +3,7 @@ import TransferServer
 
 /// A handler that records the requests that it receives. After each upload it also runs ``OtherClient``, to check that
 /// the server does not change the data that other sockets of the process receive.
-final class Recorder: TargetHandler {
+final class RecordingHandler: TargetHandler {
     struct Call: Equatable, Sendable {
         var path: String
         var content: [UInt8]

@@ -6,7 +6,7 @@ import TestSupport
 @testable import ConformanceKit
 
 /// A small reverse proxy, which is correct unless it has a fault. Each connection carries one request.
-final class ReverseProxy: Sendable {
+final class FaultyProxy: Sendable {
     private let server: LoopbackListener
     var url: String { "http://127.0.0.1:\(server.port)/files/" }
 
