@@ -127,11 +127,6 @@ enum OnwardConformance {
             throw FileFailure("\(path) cannot be written: \(error)")
         }
     }
-
-    static func save(_ report: some CaseReport, strict: Bool, junit: String?, html: String?) throws {
-        if let path = junit { try save(Data(JUnitReport(report, strict: strict).text.utf8), to: path) }
-        if let path = html { try save(Data(HTMLReport(report, strict: strict).text.utf8), to: path) }
-    }
 }
 
 /// A file that cannot be read or written.

@@ -1,4 +1,6 @@
 import CommandLineInterface
+import ConformanceKit
+import Foundation
 
 /// The options `--strict`, `--json`, `--junit` and `--html` of the commands `server` and `client`, and their values.
 struct Reporting: Sendable {
@@ -24,5 +26,21 @@ struct Reporting: Sendable {
                 settings, value throws(OptionError) in settings[keyPath: path].html = value
             },
         ]
+    }
+
+    /// Runs the cases, prints each result, and writes the requested files.
+    /// - Parameter document: returns the JSON report.
+    /// - Returns: the exit status.
+    func write<Report: CaseReport, Subject>(
+        _ document: (Report, _ strict: Bool) -> JSONReport<Subject>,
+        run: ((CaseResult) -> Bool) throws -> Report
+    ) throws -> Int32 {
+        var terminal = OnwardConformance.terminal()
+        let report = try run { Output.write(terminal.line(of: $0)) }
+        guard Output.write(terminal.closing(report, strict: strict)) else { return 2 }
+        if let json { try OnwardConformance.save(document(report, strict).data(), to: json) }
+        if let junit { try OnwardConformance.save(Data(JUnitReport(report, strict: strict).text.utf8), to: junit) }
+        if let html { try OnwardConformance.save(Data(HTMLReport(report, strict: strict).text.utf8), to: html) }
+        return report.exitStatus(strict: strict)
     }
 }

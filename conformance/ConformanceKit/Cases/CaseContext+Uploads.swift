@@ -176,4 +176,33 @@ extension CaseContext {
         }
         return fileURL
     }
+
+    /// Cancels the uploads that the case created. Responses and failures are ignored.
+    func cancelUploads() {
+        for upload in uploads.prefix(20) {
+            do {
+                let connection = try RawConnection(
+                    upload.endpoint, timeout: min(subject.timeout, .seconds(1)), transcript: Transcript(),
+                    observer: Unobserved.shared)
+                _ = try connection.exchange(cancellation(upload))
+            } catch {
+                return
+            }
+        }
+        uploads = []
+    }
+}
+
+/// An upload resource of the subject.
+struct Upload: Sendable {
+    /// The value of Location, as the subject sent it.
+    let location: String
+    let endpoint: Endpoint
+}
+
+/// The state of an upload as a response to HEAD reported it.
+struct UploadState: Sendable {
+    let offset: Int64
+    let isComplete: Bool?
+    let response: Response
 }

@@ -237,6 +237,15 @@ extension WireObserver {
     package func observe(sending request: Request, at endpoint: Endpoint) {}
 }
 
+/// An observer that ignores every response.
+final class Unobserved: WireObserver, Sendable {
+    static let shared = Unobserved()
+
+    func observe(_ response: Response, to request: Request, at endpoint: Endpoint) {}
+    func observe(_ interim: InterimResponse, to request: Request, at endpoint: Endpoint) {}
+    func observe(anomaly: String, in transcript: Transcript) {}
+}
+
 extension RawConnection {
     // MARK: - Sending completely
 

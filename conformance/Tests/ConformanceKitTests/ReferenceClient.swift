@@ -65,7 +65,7 @@ class ReferenceTransfer {
     func connect(_ endpoint: Endpoint) throws -> RawConnection {
         try checkTime()
         return try RawConnection(
-            endpoint, timeout: Self.timeout, transcript: Transcript(), observer: Unobserved())
+            endpoint, timeout: Self.timeout, transcript: Transcript(), observer: Unobserved.shared)
     }
 
     /// Returns the credentials if the endpoint has the origin of the command's URL.
@@ -90,10 +90,4 @@ class ReferenceTransfer {
         if task.shouldKill() { throw ReferenceFailure.killed }
         if task.deadline.isOver { throw ReferenceFailure.timedOut }
     }
-}
-
-private final class Unobserved: WireObserver {
-    func observe(_ response: Response, to request: ConformanceKit.Request, at endpoint: Endpoint) {}
-    func observe(_ interim: InterimResponse, to request: ConformanceKit.Request, at endpoint: Endpoint) {}
-    func observe(anomaly: String, in transcript: Transcript) {}
 }

@@ -7,12 +7,6 @@ import Testing
 
 @Suite("TLS session tickets")
 struct TicketTests {
-    private final class Unobserved: WireObserver, Sendable {
-        func observe(_ response: Response, to request: Request, at endpoint: Endpoint) {}
-        func observe(_ interim: InterimResponse, to request: Request, at endpoint: Endpoint) {}
-        func observe(anomaly: String, in transcript: Transcript) {}
-    }
-
     @Test("TLS messages without data do not delay a request", .timeLimit(.minutes(5)))
     func tickets() async throws {
         let identity = try SelfSignedCertificate(.ecdsa)
@@ -24,7 +18,7 @@ struct TicketTests {
             let endpoint = try #require(
                 Endpoint("https://127.0.0.1:\(server.port)/", trusting: .authorities(path: identity.certificate)))
             let connection = try RawConnection(
-                endpoint, timeout: .seconds(60), transcript: Transcript(), observer: Unobserved())
+                endpoint, timeout: .seconds(60), transcript: Transcript(), observer: Unobserved.shared)
             // The tickets arrive right after the handshake, and have not been read.
             let deadline = Deadline(in: .seconds(60))
             while try !hasUnreadBytes(from: server.port), !deadline.isOver { Deadline.pause(.milliseconds(5)) }
