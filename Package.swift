@@ -122,7 +122,9 @@ let package = Package(
         // Not a part of TestSupport, because programs without the testing library use that.
         .target(
             name: "HTTPTestSupport",
-            dependencies: ["ConformanceKit", "HTTPSemantics", "Digests", "SystemCalls", "TestSupport"],
+            dependencies: [
+                "ConformanceKit", "HTTPTransport", "HTTPSemantics", "Digests", "SystemCalls", "TestSupport",
+            ],
             path: "Tests/HTTPTestSupport", swiftSettings: strict),
         .testTarget(
             name: "StructuredFieldsTests", dependencies: ["StructuredFields", "TestSupport"], swiftSettings: strict),
@@ -172,7 +174,10 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
-            name: "HTTPTransportTests", dependencies: ["HTTPTransport", "HTTPSemantics", "TestSupport"],
+            name: "HTTPTransportTests",
+            dependencies: [
+                "HTTPTransport", "HTTPSemantics", "SystemCalls", "ConformanceKit", "HTTPTestSupport", "TestSupport",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "ObjectStorageTests",

@@ -1,6 +1,7 @@
 import ConformanceKit
 import HTTPSemantics
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import ResumableTransfer

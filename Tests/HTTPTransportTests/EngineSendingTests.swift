@@ -1,11 +1,11 @@
 import ConformanceKit
 import HTTPSemantics
-import ResumableUpload
+import HTTPTestSupport
 import SystemCalls
+import TestSupport
 import Testing
 
 @testable import HTTPTransport
-@testable import ResumableTransfer
 
 @Suite("Client: sending with the engine", .blocking)
 struct EngineSendingTests {

@@ -1,9 +1,10 @@
 import ConformanceKit
 import HTTPSemantics
+import HTTPTestSupport
 import SystemCalls
 import Testing
 
-@testable import ResumableTransfer
+@testable import HTTPTransport
 
 @Suite("Client: responses before the end of the request", .blocking)
 struct EngineEarlyResponseTests {

@@ -1,24 +1,23 @@
 import HTTPSemantics
-import ResumableUpload
+import HTTPTransport
 import SystemCalls
 
-@testable import HTTPTransport
-@testable import ResumableTransfer
-
 /// An engine, and requests for it.
-final class EngineFixture: Sendable {
-    let engine = TransportEngine()
+package final class EngineFixture: Sendable {
+    package let engine = TransportEngine()
 
     /// An operation that ends without waiting takes less than this time even on a busy machine. The timeouts of gates
     /// and of collected content are longer.
-    static let promptLimit = Duration.seconds(300)
+    package static let promptLimit = Duration.seconds(300)
 
     /// Content that is much larger than the kernel's buffers.
-    static let muchContent = [UInt8](repeating: 0x61, count: 40_000_000)
+    package static let muchContent = [UInt8](repeating: 0x61, count: 40_000_000)
+
+    package init() {}
 
     deinit { engine.shutDown() }
 
-    func request(
+    package func request(
         _ method: String, _ uri: String, _ fields: Fields = [:], _ content: SourceContent? = nil,
         receive: @escaping @Sendable (ClientResponseHead) -> BodyDisposition = { _ in
             .collect(limit: 1 << 20, within: .seconds(600))
@@ -32,10 +31,10 @@ final class EngineFixture: Sendable {
     }
 
     /// Runs a request to its end.
-    func run(_ request: TransportRequest) async -> TransportResult { await engine.start(request).result() }
+    package func run(_ request: TransportRequest) async -> TransportResult { await engine.start(request).result() }
 
     /// Runs a request to its end and calls `event` for each event.
-    func follow(
+    package func follow(
         _ request: TransportRequest, _ event: (TransportEvent, TransportExchange) -> Void
     ) async -> TransportResult {
         let exchange = engine.start(request)
@@ -45,21 +44,22 @@ final class EngineFixture: Sendable {
 }
 
 /// A part of a source as the content of a request.
-struct SourceContent: Sendable {
-    let source: MemorySource
-    let content: RequestContent
+package struct SourceContent: Sendable {
+    package let source: MemorySource
+    package let content: RequestContent
 }
 
 /// Bytes in memory as a source, which can fail at an offset and records what was read.
-final class MemorySource: UploadSource {
-    let bytes: [UInt8]
-    let length: Int64?
+package final class MemorySource: UploadSource {
+    package let bytes: [UInt8]
+    package let length: Int64?
     private let failsAt: Int64
     private let error: SourceError
     private let readEnd = Monitor<Int64>(0)
 
-    init(_ bytes: [UInt8], hasLength: Bool = true, failsAt: Int64 = .max, _ error: SourceError = .system(.inputOutput))
-    {
+    package init(
+        _ bytes: [UInt8], hasLength: Bool = true, failsAt: Int64 = .max, _ error: SourceError = .system(.inputOutput)
+    ) {
         self.bytes = bytes
         length = hasLength ? Int64(bytes.count) : nil
         self.failsAt = failsAt
@@ -67,9 +67,9 @@ final class MemorySource: UploadSource {
     }
 
     /// The end of the bytes read so far.
-    var position: Int64 { readEnd.withLock { $0 } }
+    package var position: Int64 { readEnd.withLock { $0 } }
 
-    func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
+    package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(SourceError) -> Int {
         let end = min(offset + Int64(buffer.count), Int64(bytes.count), failsAt)
         guard offset < end else {
             if offset >= failsAt { throw error }
@@ -80,10 +80,10 @@ final class MemorySource: UploadSource {
         return Int(end - offset)
     }
 
-    func acknowledged(upTo offset: Int64) {}
+    package func acknowledged(upTo offset: Int64) {}
 
     /// A part of the source as content.
-    func content(from start: Int64 = 0, count: Int64? = nil, atMost: Int64? = nil) -> SourceContent {
+    package func content(from start: Int64 = 0, count: Int64? = nil, atMost: Int64? = nil) -> SourceContent {
         let content =
             switch count {
             case 0: RequestContent.empty
@@ -94,19 +94,19 @@ final class MemorySource: UploadSource {
     }
 
     /// The complete source as content.
-    var completeContent: SourceContent { content(count: Int64(bytes.count)) }
+    package var completeContent: SourceContent { content(count: Int64(bytes.count)) }
 }
 
 /// Stores the bytes it receives, and fails if they exceed its capacity.
-final class MemorySink: BodySink {
+package final class MemorySink: BodySink {
     private let written = Monitor<[UInt8]>([])
     private let capacity: Int
 
-    init(capacity: Int = .max) { self.capacity = capacity }
+    package init(capacity: Int = .max) { self.capacity = capacity }
 
-    var bytes: [UInt8] { written.withLock { $0 } }
+    package var bytes: [UInt8] { written.withLock { $0 } }
 
-    func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
+    package func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
         try written.withLock { written throws(Errno) in
             if written.count + bytes.count > capacity { throw Errno.noSpace }
             written.append(contentsOf: bytes)

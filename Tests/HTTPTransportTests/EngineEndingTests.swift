@@ -1,11 +1,11 @@
 import ConformanceKit
 import HTTPSemantics
+import HTTPTestSupport
 import SystemCalls
 import TestSupport
 import Testing
 
 @testable import HTTPTransport
-@testable import ResumableTransfer
 
 @Suite("Client: the end of an exchange", .blocking)
 struct EngineEndingTests {

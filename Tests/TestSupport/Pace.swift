@@ -2,7 +2,7 @@ import SystemCalls
 
 /// Distinguishes a failure of the tested program from a delay of the test itself: a loaded machine may suspend the
 /// test's threads for longer than a limit of the tested program.
-final class Pace: Sendable {
+package final class Pace: Sendable {
     private struct State {
         var last = ContinuousClock.now
         var longest = Duration.zero
@@ -10,8 +10,10 @@ final class Pace: Sendable {
 
     private let state = Monitor(State())
 
+    package init() {}
+
     /// The test calls this at each point at which the other side can observe activity.
-    func step() {
+    package func step() {
         state.withLock { state in
             let now = ContinuousClock.now
             state.longest = max(state.longest, now - state.last)
@@ -27,7 +29,7 @@ final class Pace: Sendable {
     }
 
     /// Runs a body that must not pause for longer than a limit, and runs it again if it failed after such a pause.
-    static func within<Result>(_ limit: Duration, _ body: (Pace) throws -> Result) throws -> Result {
+    package static func within<Result>(_ limit: Duration, _ body: (Pace) throws -> Result) throws -> Result {
         for _ in 0..<9 {
             let pace = Pace()
             do { return try body(pace) } catch { guard pace.mayHavePaused(for: limit) else { throw error } }
@@ -36,7 +38,7 @@ final class Pace: Sendable {
     }
 
     /// Does the same for a body that returns its failures as results.
-    static func within<Result>(
+    package static func within<Result>(
         _ limit: Duration, until isGood: (Result) -> Bool, _ body: (Pace) async throws -> Result
     ) async throws -> Result {
         for _ in 0..<9 {

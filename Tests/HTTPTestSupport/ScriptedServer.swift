@@ -7,11 +7,11 @@ import TestSupport
 ///
 /// The script runs on the connection's thread. The connection is kept if the script has responded and has read the
 /// content. Otherwise it is drained and closed after a response, and closed without a delay if there was no response.
-final class ScriptedServer: Sendable {
-    typealias Script = @Sendable (ReceivedRequest, Reply) throws -> Void
+package final class ScriptedServer: Sendable {
+    package typealias Script = @Sendable (ReceivedRequest, Reply) throws -> Void
 
     /// The number of bytes that are kept of every request's content.
-    static let keptContent = 4 << 20
+    private static let keptContent = 4 << 20
 
     private struct State {
         var requests: [ReceivedRequest] = []
@@ -22,7 +22,7 @@ final class ScriptedServer: Sendable {
     private let listener: LoopbackListener
     private let state: Monitor<State>
 
-    init(_ script: @escaping Script) throws {
+    package init(_ script: @escaping Script) throws {
         let state = Monitor(State())
         self.state = state
         listener = try LoopbackListener("scripted") { connection, number in
@@ -30,17 +30,17 @@ final class ScriptedServer: Sendable {
         }
     }
 
-    var port: UInt16 { listener.port }
-    var url: String { "http://127.0.0.1:\(port)" }
+    package var port: UInt16 { listener.port }
+    package var url: String { "http://127.0.0.1:\(port)" }
     /// All requests whose head has arrived, in order, with the content that was read of them so far.
-    var requests: [ReceivedRequest] { state.withLock { $0.requests } }
+    package var requests: [ReceivedRequest] { state.withLock { $0.requests } }
     /// The largest number of scripts that ran at the same time.
-    var maxConcurrentScripts: Int { state.withLock { $0.maxRunning } }
+    package var maxConcurrentScripts: Int { state.withLock { $0.maxRunning } }
     /// The number of accepted connections.
-    var connections: Int { listener.connections }
+    package var connections: Int { listener.connections }
 
     /// Waits until this number of requests has arrived.
-    func awaitRequests(_ count: Int, within limit: Duration = .seconds(60)) -> Bool {
+    package func awaitRequests(_ count: Int, within limit: Duration = .seconds(60)) -> Bool {
         state.wait(until: Deadline(in: limit).nanoseconds) { $0.requests.count >= count ? () : nil } != nil
     }
 

@@ -1,9 +1,10 @@
 import ConformanceKit
 import HTTPSemantics
+import HTTPTestSupport
 import SystemCalls
 import Testing
 
-@testable import ResumableTransfer
+@testable import HTTPTransport
 
 @Suite("Client: receiving with the engine", .blocking)
 struct EngineReceivingTests {
