@@ -180,8 +180,8 @@ package final class Database: Sendable {
     private enum Opening {
         case running
         case ended(Result<DatabaseConnection, DatabaseError>)
-        /// The caller has not waited for the end.
-        case abandoned
+        /// The deadline passed before the end.
+        case timedOut
     }
 
     /// Opens a connection on a thread of its own, because libpq may need longer than until the deadline. Then the connection
@@ -191,12 +191,12 @@ package final class Database: Sendable {
         do throws(Errno) {
             _ = try WorkerThread(name: "database-connect") { [self] in
                 let result = Result { () throws(DatabaseError) in try DatabaseConnection(uri, until: deadline) }
-                let isAbandoned = opening.withLock { opening in
-                    if case .abandoned = opening { return true }
+                let isLate = opening.withLock { opening in
+                    if case .timedOut = opening { return true }
                     opening = .ended(result)
                     return false
                 }
-                if isAbandoned { finish(try? result.get()) } else { opening.notifyAll() }
+                if isLate { finish(try? result.get()) } else { opening.notifyAll() }
             }
         } catch {
             finish(nil)
@@ -209,7 +209,7 @@ package final class Database: Sendable {
             result
             ?? opening.withLock { opening in
                 if case .ended(let result) = opening { return result }
-                opening = .abandoned
+                opening = .timedOut
                 return nil
             }
         guard let last else { throw .unavailable("the server cannot be reached in time", mayHaveCommitted: false) }
