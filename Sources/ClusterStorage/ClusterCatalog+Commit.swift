@@ -25,6 +25,8 @@ private struct ChangeStatements {
     var ended: [UploadID] = []
     /// The new upload that this session then holds.
     var inserted: CatalogRow?
+    /// The upload that its target resource processes if the change is made, and the fence of the change.
+    var processing: (id: UploadID, fence: Int64)?
 }
 
 /// The earlier changes of a batch.
@@ -118,6 +120,7 @@ extension ClusterCatalog {
             if let pieces = change.pieces { ledger.recorded(pieces) }
             node.session.withLock { session in
                 for id in change.ended { session.removeHold(id) }
+                if let (id, fence) = change.processing { session.set(isProcessing: true, id, fence: fence) }
                 if let row = change.inserted, row.isUnfinished {
                     let hold = NodeSession.Hold(fence: 1, blob: row.blob, principal: row.upload.principal)
                     session.acquired(row.id, hold, by: number)
@@ -280,6 +283,7 @@ extension ClusterCatalog {
             batch.inserted[row.id] = row.blob
             addPieces(to: &statement)
         case .advance(let advance):
+            node.session.withLock { $0.set(isProcessing: false, advance.id, fence: advance.epoch >> 32 + 1) }
             statement = fenced(
                 ClusterSQL.advanceUpload, advance.id, advance.epoch,
                 [
@@ -287,7 +291,9 @@ extension ClusterCatalog {
                     .bytes(DigestStates(advance.digestStates).savedBytes), DatabaseValue(limits.quota),
                 ])
             addPieces(to: &statement)
-        case .markProcessing(let id, let epoch): statement = fenced(ClusterSQL.markProcessing, id, epoch)
+        case .markProcessing(let id, let epoch):
+            statement = fenced(ClusterSQL.markProcessing, id, epoch)
+            result.processing = (id, epoch >> 32 + 1)
         // A publication is one transaction, so no decision is recorded before it.
         case .recordIntent, .withdraw: return ConditionalStatement(ClusterSQL.superseded)
         case .complete(let completion):

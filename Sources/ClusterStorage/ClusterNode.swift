@@ -217,20 +217,27 @@ package final class ClusterNode: Sendable {
             openings += 1
             return openings
         }
+        let kept = session.withLock { $0.fences.map { ($0.key.bytes, $0.value) } }
         let statement = DatabaseStatement(
             ClusterSQL.openSession,
             [
                 .text(process), .integer(opening), .text(name), lifetimeMilliseconds, .boolean(deliversEvents),
-                .boolean(isExclusive),
+                .boolean(isExclusive), .byteArrays(kept.map(\.0)), .integers(kept.map(\.1)),
             ])
         guard let number = try control.run(statement).integer(0, 0) else { return }
+        let adopted =
+            kept.isEmpty
+            ? []
+            : try control.run(
+                DatabaseStatement(ClusterSQL.selectFences, [.integer(number), .byteArrays(kept.map(\.0))])
+            ).uploads
         let started = try control.listen(Self.channel(number)) { [weak self] in
             self?.probeNotifications()
         } body: { [weak self] payload in
             self?.receive(payload, in: number)
         }
         listener.withLock { $0 = started }
-        session.withLock { $0.opened(number, sentAt: sentAt) }
+        reportLost(session.withLock { $0.opened(number, sentAt: sentAt, adopting: adopted) })
     }
 
     /// The channel of the notifications for a session.
@@ -245,10 +252,15 @@ package final class ClusterNode: Sendable {
     private func endSession(_ number: Int64) {
         let lost = session.withLock { $0.number == number ? $0.ended() : nil }
         guard let lost else { return }
-        counts.withLock { $0.ended(holds: lost.count) }
-        if !lost.isEmpty { observers.withLock { $0.lost }?(lost) }
+        counts.withLock { $0.session.lost += 1 }
+        reportLost(lost)
         // Its thread may be connecting, and ends later.
         listener.withLock { $0 = nil }
+    }
+
+    private func reportLost(_ holds: [UploadID]) {
+        counts.withLock { $0.holds.lost += holds.count }
+        if !holds.isEmpty { observers.withLock { $0.lost }?(holds) }
     }
 
     /// Called after the database has rejected a session.

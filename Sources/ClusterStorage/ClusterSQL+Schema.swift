@@ -70,8 +70,9 @@ extension ClusterSQL {
         CREATE INDEX finished_by_expiry ON onward.upload (expires_at) WHERE phase >= 2;
 
         -- Returns the row of an upload; no row if there is none. If the upload is unfinished, and no other living session
-        -- holds it, this session becomes the holder, with a higher fence, even if it was the holder before. If another
-        -- session holds it and `requests_release` is true, that session gets a notification to release the upload.
+        -- holds it, this session becomes the holder, with a higher fence, even if it was the holder before. It acquires an
+        -- upload that a target resource processes from an ended session only while it is steady: see onward.is_steady. If
+        -- another session holds the upload and `requests_release` is true, that session gets a notification to release it.
         CREATE FUNCTION onward.acquire(id_ bytea, session_ bigint, requests_release boolean)
         RETURNS SETOF onward.upload LANGUAGE plpgsql AS $$
         DECLARE
@@ -85,7 +86,8 @@ extension ClusterSQL {
                     RETURN NEXT old;
                     RETURN;
                 END IF;
-                IF NOT onward.is_free(old.holder, session_) THEN
+                IF NOT onward.is_free(old.holder, session_)
+                    OR old.phase = 1 AND old.holder <> session_ AND NOT onward.is_steady(session_) THEN
                     IF requests_release THEN
                         -- Nothing has changed, so the commit need not wait for the disk: see ClusterSQL.commitAtOnce.
                         PERFORM set_config('synchronous_commit', 'off', true);

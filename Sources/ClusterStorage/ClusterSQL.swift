@@ -23,10 +23,11 @@ enum ClusterSQL {
         """
 
     /// Parameters: the process, the number of its attempt to open a session, its name, the lifetime in milliseconds, whether
-    /// the session may deliver events, and whether it is exclusive.
-    static let openSession = "SELECT onward.open_session($1, $2, $3, $4, $5, $6)"
+    /// the session may deliver events, whether it is exclusive, and the uploads that it adopts, with their fences.
+    static let openSession = "SELECT onward.open_session($1, $2, $3, $4, $5, $6, $7, $8)"
     static let renewSession = """
-        UPDATE onward.node SET alive_until = clock_timestamp() + $2 * interval '1 millisecond'
+        UPDATE onward.node SET alive_until = clock_timestamp() + $2 * interval '1 millisecond',
+            steady_since = CASE WHEN onward.is_recent(alive_until) THEN steady_since ELSE clock_timestamp() END
         WHERE session = $1 AND alive_until > clock_timestamp()
         RETURNING \(clock)
         """
@@ -180,7 +181,9 @@ enum ClusterSQL {
         """
     // "phase < 2" makes the planner use the partial index.
     static let selectProcessing = """
-        SELECT id FROM onward.upload WHERE phase = 1 AND phase < 2 AND id > $2 AND \(isFree) ORDER BY id LIMIT $3
+        SELECT id FROM onward.upload WHERE phase = 1 AND phase < 2 AND id > $2 AND \(isFree)
+            AND (holder IS NULL OR holder = $1 OR (SELECT onward.is_steady($1)))
+        ORDER BY id LIMIT $3
         """
     static let countProcessing = "SELECT count(*) FROM onward.upload WHERE phase = 1 AND phase < 2"
     static let selectExpired = """

@@ -4,13 +4,6 @@ import UploadStorage
 struct NodeCounts: Sendable {
     var session = SharedStorageStatistics.Session()
     var holds = SharedStorageStatistics.Holds()
-
-    /// Counts a session that has ended before the node was closed.
-    /// - Parameter holds: the number of uploads that were held.
-    mutating func ended(holds lost: Int) {
-        session.lost += 1
-        holds.lost += lost
-    }
 }
 
 extension ClusterNode {

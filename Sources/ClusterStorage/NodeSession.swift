@@ -6,7 +6,8 @@ import UploadStorage
 /// Only the holder of an upload changes its row, and the database rejects changes by others, whatever time it is. Times
 /// decide only when another node may become the holder: the session must not be renewed for its lifetime, measured by the
 /// clock of the database. This node stops relying on its holds earlier, by its own clock: ``Times/margin`` before the
-/// end of a lifetime that begins when the renewal is sent.
+/// end of a lifetime that begins when the renewal is sent. It keeps an upload that a target resource processes, until its
+/// next session has adopted the upload or another node has acquired it.
 package struct NodeSession: Sendable, Hashable {
     package struct Times: Sendable, Hashable {
         /// The time from a renewal to the end of the session, in nanoseconds.
@@ -25,6 +26,8 @@ package struct NodeSession: Sendable, Hashable {
         package var fence: Int64
         package var blob: String
         package var principal: String
+        /// Whether the row records that the target resource processes the upload.
+        fileprivate var isProcessing = false
         /// The sessions that have requested the upload.
         fileprivate var requesters: Set<Int64> = []
 
@@ -78,11 +81,23 @@ package struct NodeSession: Sendable, Hashable {
     // MARK: The session
 
     /// The session was opened, and all earlier ones of this node have ended.
-    /// - Parameter sentAt: the time at which the statement was sent.
-    package mutating func opened(_ number: Int64, sentAt: Int64) {
+    /// - Parameters:
+    ///   - sentAt: the time at which the statement was sent.
+    ///   - adopted: the uploads of ``fences`` that this session holds now.
+    /// - Returns: the other ones.
+    @discardableResult
+    package mutating func opened(_ number: Int64, sentAt: Int64, adopting adopted: [UploadID] = []) -> [UploadID] {
         self.number = number
-        (batch, holds) = (0, [:])
+        batch = 0
         renewed(sentAt: sentAt)
+        return keepHolds { id, _ in adopted.contains(id) }
+    }
+
+    /// Forgets the other holds, and returns their uploads.
+    private mutating func keepHolds(_ isKept: (UploadID, Hold) -> Bool) -> [UploadID] {
+        let lost = holds.filter { !isKept($0.key, $0.value) }.map(\.key)
+        for id in lost { holds[id] = nil }
+        return lost
     }
 
     package mutating func renewed(sentAt: Int64) { end = max(end, sentAt + times.lifetime - times.margin) }
@@ -93,11 +108,12 @@ package struct NodeSession: Sendable, Hashable {
     /// The time for which ``isAlive(at:)`` is true without another renewal, in nanoseconds.
     package func remainingTime(at now: Int64) -> Int64 { isAlive(at: now) ? end - now : 0 }
 
-    /// The session has ended, or may have.
-    /// - Returns: the uploads that were held.
+    /// The session has ended, or may have. An upload that its target resource processes is kept, and the next session
+    /// adopts it unless another node has acquired it: its bytes are complete, and the result must not be lost.
+    /// - Returns: the uploads that are not held any more.
     package mutating func ended() -> [UploadID] {
-        defer { (number, end, holds) = (nil, .min, [:]) }
-        return Array(holds.keys)
+        (number, end) = (nil, .min)
+        return keepHolds { $1.isProcessing }
     }
 
     /// The connection was lost during a commit.
@@ -113,8 +129,12 @@ package struct NodeSession: Sendable, Hashable {
 
     // MARK: Holds
 
-    /// The hold of an upload, if it is certain.
-    package func hold(_ id: UploadID, at now: Int64) -> Hold? { isAlive(at: now) ? holds[id] : nil }
+    /// The hold of an upload, if it is certain, or if the target resource processes the upload: then only the row shows
+    /// whether another node has acquired it.
+    package func hold(_ id: UploadID, at now: Int64) -> Hold? {
+        guard let hold = holds[id], hold.isProcessing || isAlive(at: now) else { return nil }
+        return hold
+    }
 
     /// The hold of an upload, which may have ended. The database rejects changes without a hold.
     package func lastHold(_ id: UploadID) -> Hold? { holds[id] }
@@ -123,6 +143,9 @@ package struct NodeSession: Sendable, Hashable {
     package func isUnknown(_ id: UploadID) -> Bool { holds[id] == nil && acquiring[id] == nil }
 
     package var heldCount: Int { holds.count }
+
+    /// The fences of all holds.
+    package var fences: [UploadID: Int64] { holds.mapValues(\.fence) }
 
     package mutating func beginAcquiring(_ id: UploadID) { acquiring[id, default: 0] += 1 }
 
@@ -138,6 +161,12 @@ package struct NodeSession: Sendable, Hashable {
         let requesters = holds[id]?.requesters ?? []
         holds[id] = hold
         holds[id]?.requesters = requesters
+    }
+
+    /// The row records that the target resource processes the upload, or is about to record that it does not.
+    /// - Parameter fence: that of the change.
+    package mutating func set(isProcessing: Bool, _ id: UploadID, fence: Int64) {
+        if holds[id]?.fence == fence { holds[id]?.isProcessing = isProcessing }
     }
 
     /// The row has ended, or does not belong to this session any more.

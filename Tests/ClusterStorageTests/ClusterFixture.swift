@@ -99,9 +99,16 @@ final class ClusterFixture: Sendable {
             ClusterSQL.openSession,
             [
                 .text(UploadID().text), .integer(1), .text("a"), .integer(milliseconds), .boolean(true),
-                .boolean(false),
+                .boolean(false), .byteArrays([]), .integers([]),
             ])
         return try #require(rows.integer(0, 0))
+    }
+
+    /// Lets a session be steady as long as it is renewed, or not, however long the test lasts.
+    func setSteady(_ number: Int64, _ isSteady: Bool = true) throws {
+        try run(
+            "UPDATE onward.node SET steady_since = clock_timestamp() + $2 * interval '1 hour' WHERE session = $1",
+            [.integer(number), .integer(isSteady ? -1 : 1)])
     }
 
     /// Lets a session end, as if it had not been renewed.

@@ -206,6 +206,149 @@ struct ClusterHoldTests {
         }
     }
 
+    /// A server whose session is only renewed when the test requires it, and its store.
+    private func server(_ name: String, _ fixture: ClusterFixture) throws -> (node: ClusterNode, store: UploadStore) {
+        let catalog = try fixture.node(name) { ($1.lifetime, $1.renewal) = (29_000_000_000, 3_600_000_000_000) }
+        return (catalog.node, try fixture.store(over: catalog))
+    }
+
+    /// An upload that the target resource processes.
+    private func beginProcessing(in store: UploadStore) throws -> UploadLease {
+        let lease = try store.create(NewUpload(principal: "alice", method: .post, target: "/app/f"))
+        try Array("abc".utf8).withUnsafeBytes { try lease.append($0) }
+        try lease.setLength(3)
+        try lease.beginProcessing(marksDurably: true)
+        return lease
+    }
+
+    /// Lets a server open its next session, and waits for it.
+    private func reopen(_ node: ClusterNode) -> Bool {
+        guard let last = try? node.currentSession() else { return false }
+        node.sessionWasRejected(last)
+        return pollUntil(within: .seconds(30)) {
+            (try? node.currentSession()).flatMap { $0 == last ? nil : true }
+        } ?? false
+    }
+
+    @Test("after an outage of the database the response of a target is stored by the server that has called it")
+    func processingContinues() throws {
+        let fixture = try ClusterFixture()
+        let (first, second) = (try server("a", fixture), try server("b", fixture))
+        let lease = try beginProcessing(in: first.store)
+        let id = try #require(lease.id)
+        let isRevoked = Monitor(false)
+        lease.onRevocation { isRevoked.withLock { $0 = true } }
+        // The database was unavailable for longer than a session lasts, and both servers open their next sessions.
+        try fixture.endSession(first.node.currentSession())
+        try fixture.endSession(second.node.currentSession())
+        #expect(reopen(second.node))
+        try fixture.setSteady(second.node.currentSession(), false)
+        #expect(second.store.sweepPart().settled == 0)
+        #expect(throws: StoreError.heldElsewhere) {
+            try second.store.takeOver(id, principal: "alice", waitForProcessing: .zero)
+        }
+        #expect(reopen(first.node))
+        try fixture.setSteady(second.node.currentSession())
+        #expect(second.store.sweepPart().settled == 0)
+        guard case .processing? = try? first.store.takeOver(id, principal: "alice", waitForProcessing: .zero) else {
+            throw TestFailure("the upload is not processed any more")
+        }
+        try lease.complete(with: Response(status: 201))
+        #expect(try second.store.record(id).phase == .complete(Response(status: 201)))
+        #expect(!isRevoked.withLock { $0 })
+        lease.release()
+    }
+
+    @Test("a steady server ends the processing of a server that has failed, whose response is then refused")
+    func processingEnds() throws {
+        let fixture = try ClusterFixture()
+        let (first, second) = (try server("a", fixture), try server("b", fixture))
+        let lease = try beginProcessing(in: first.store)
+        let id = try #require(lease.id)
+        let isRevoked = Monitor(false)
+        lease.onRevocation {
+            isRevoked.withLock { $0 = true }
+            isRevoked.notifyAll()
+        }
+        try fixture.setSteady(second.node.currentSession())
+        #expect(second.store.sweepPart().settled == 0)
+        try fixture.endSession(first.node.currentSession())
+        #expect(second.store.sweepPart().settled == 1)
+        let settled = try second.store.record(id).phase
+        // The first server was stopped, and still has its machine. Its next session adopts nothing.
+        #expect(reopen(first.node))
+        #expect(isRevoked.wait(until: seconds(30)) { $0 ? true : nil } == true)
+        #expect(throws: StoreError.superseded) { try lease.complete(with: Response(status: 201)) }
+        lease.release()
+        #expect(try first.store.record(id).phase == settled && settled != .complete(Response(status: 201)))
+    }
+
+    @Test("a session adopts only uploads that are processed, with the known fence, and waits for no lock")
+    func adoption() throws {
+        let fixture = try ClusterFixture()
+        let node = try fixture.node("a")
+        let rows = (0..<4).map { _ in CatalogRow.testing() }
+        for row in rows { try node.commit(.insert(row)) }
+        for row in rows.dropFirst() { try node.commit(.markProcessing(row.id, epoch: 1)) }
+        let holder = try node.node.currentSession()
+        let database = fixture.database
+        let locking = try WorkerThread(name: "lock") {
+            _ = try? database.transaction([
+                DatabaseStatement("SELECT FROM onward.upload WHERE id = $1 FOR UPDATE", [.bytes(rows[3].id.bytes)]),
+                DatabaseStatement("SELECT pg_sleep(60)::text"),
+            ])
+        }
+        let isLocked: Bool? = try pollUntil(within: .seconds(8)) {
+            let unlocked = try fixture.run("SELECT FROM onward.upload FOR UPDATE SKIP LOCKED")
+            return unlocked.count == 3 ? true : nil
+        }
+        #expect(isLocked == true)
+        let opened = try fixture.run(
+            ClusterSQL.openSession,
+            [
+                .text("p"), .integer(1), .text("a"), .integer(15_000), .boolean(true), .boolean(false),
+                .byteArrays(rows.map(\.id.bytes)), .integers([1, 1, 2, 1]),
+            ]
+        ).integer(0, 0)
+        try fixture.run(
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+            WHERE query LIKE 'SELECT pg_sleep(60)%' AND datname = current_database()
+            """)
+        locking.join()
+        let holders = try rows.map { row in
+            try fixture.run("SELECT holder FROM onward.upload WHERE id = $1", [.bytes(row.id.bytes)]).integer(0, 0)
+        }
+        #expect(holders == [holder, opened, holder, holder])
+    }
+
+    @Test("a session is steady while it is renewed in time, from ten seconds after its opening on")
+    func steadiness() throws {
+        let fixture = try ClusterFixture()
+        try fixture.database.updateClusterSchema()
+        let session = try fixture.openSession(milliseconds: 29_000)
+        func isSteady() throws -> Bool? {
+            try fixture.run("SELECT onward.is_steady($1)", [.integer(session)]).boolean(0, 0)
+        }
+        func renew() throws {
+            #expect(try fixture.run(ClusterSQL.renewSession, [.integer(session), .integer(29_000)]).count == 1)
+        }
+        #expect(try isSteady() == false)
+        try fixture.setSteady(session)
+        #expect(try isSteady() == true)
+        try renew()
+        #expect(try isSteady() == true)
+        // A call that was sent before an outage can arrive before the next renewal.
+        try fixture.run("UPDATE onward.node SET alive_until = clock_timestamp() + interval '7 seconds'")
+        #expect(try isSteady() == false)
+        try renew()
+        #expect(try isSteady() == false)
+        try fixture.setSteady(session)
+        #expect(try isSteady() == true)
+        try fixture.endSession(session)
+        #expect(try isSteady() == false)
+    }
+
     @Test("bytes that an ended session has stored cannot be recorded, and the current session continues")
     func bytesOfEndedSession() throws {
         let fixture = try ClusterFixture()

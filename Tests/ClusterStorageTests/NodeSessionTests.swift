@@ -29,6 +29,29 @@ import UploadStorage
         #expect(session.number == nil)
     }
 
+    @Test("an upload that its target processes is kept until the next session, and then as long as that has adopted it")
+    func processing() {
+        var session = session()
+        let other = UploadID()
+        session.acquired(other, NodeSession.Hold(fence: 1, blob: "c", principal: "p"), by: 4)
+        session.set(isProcessing: true, id, fence: 2)
+        #expect(session.hold(id, at: 14 * second) == nil)
+        session.set(isProcessing: true, id, fence: 3)
+        #expect(session.hold(id, at: 14 * second)?.fence == 3 && session.hold(other, at: 14 * second) == nil)
+        #expect(session.ended() == [other] && session.number == nil && session.fences == [id: 3])
+        #expect(session.hold(id, at: 90 * second)?.fence == 3 && session.hold(other, at: 0) == nil)
+        #expect(session.opened(5, sentAt: 90 * second, adopting: [id, other]) == [])
+        #expect(session.lastHold(id)?.fence == 3 && session.lastHold(other) == nil)
+        // It is kept again.
+        #expect(session.ended() == [] && session.opened(6, sentAt: 120 * second) == [id])
+        #expect(session.hold(id, at: 120 * second) == nil && session.fences == [:])
+        // An upload that its target does not process any more is not kept.
+        session.acquired(id, NodeSession.Hold(fence: 5, blob: "b", principal: "p"), by: 6)
+        session.set(isProcessing: true, id, fence: 5)
+        session.set(isProcessing: false, id, fence: 5)
+        #expect(session.ended() == [id])
+    }
+
     @Test("the end of an earlier use does not release the upload while a later use holds it")
     func release() {
         var session = session()

@@ -51,9 +51,11 @@ package final class SharedStorage: Sendable {
     /// The bytes of an object.
     private func content(of key: String) throws -> [UInt8] { try objects.content(of: place + "/" + key) }
 
-    /// Ends the sessions of servers that were killed, as if their lifetime had passed.
+    /// Ends the sessions of servers that were killed, as if their lifetime had passed. The next server need not wait until it is
+    /// steady.
     package func endSessions() throws {
         try database.query("UPDATE onward.node SET alive_until = '-infinity'")
+        try database.query("UPDATE onward.upload SET holder = NULL WHERE phase = 1")
     }
 
     /// The content of a published file; nil if there is no such file.

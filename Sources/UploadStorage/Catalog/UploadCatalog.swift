@@ -31,7 +31,8 @@ package protocol UploadCatalog: Sendable {
     /// Ends the hold with this fence, so that another store can become the holder. Does nothing if the hold has ended.
     func release(_ id: UploadID, fence: Int64)
     /// Whether this store is certainly the holder of an upload with this fence. False as soon as another store can
-    /// become the holder because this store could not renew its holds.
+    /// become the holder because this store could not renew its holds. The exception is an upload whose row records that the
+    /// target resource processes it: true until it is known that another store has become the holder.
     func holds(_ id: UploadID, fence: Int64) -> Bool
     /// Returns whether no store has become the holder since the hold with this fence. The row then has no changes of other
     /// stores, whatever the clocks show.

@@ -17,6 +17,7 @@ extension ClusterModel {
             var fence: Int64 = 1
             var offset = 0
             var exists = true
+            var isProcessing = false
             var isComplete = false
             /// The entity tag in the final response.
             var tag: Int?
@@ -55,7 +56,7 @@ extension ClusterModel {
         case .delete(let key):
             objects[key] = nil
             return .done
-        case .open(let process, let number):
+        case .open(let process, let number, let keptFence):
             let isLate = database.sessions.values.contains { $0.process == process && $0.opening > number }
             if isLate && mutation != .lateOpeningEndsSession { return .rejected }
             if mutation != .openingKeepsSessions {
@@ -63,7 +64,11 @@ extension ClusterModel {
                     database.sessions[other]?.aliveUntil = nil
                 }
             }
-            return .number(database.openSession(of: process, number, until: databaseTime + 2))
+            let session = database.openSession(of: process, number, until: databaseTime + 2)
+            let isCurrent = keptFence == database.row.fence || mutation == .adoptionIgnoresFence
+            let adopts = keptFence != nil && isCurrent && database.row.isProcessing && !database.row.isComplete
+            if adopts { database.row.holder = session }
+            return .opened(session, adopted: adopts)
         case .renew(let session):
             guard var row = database.sessions[session] else { return .sessionEnded }
             if mutation != .endedSessionsAreRenewed && databaseTime >= row.aliveUntil ?? .min { return .sessionEnded }
@@ -123,7 +128,10 @@ extension ClusterModel {
             database.row.holder = session
             database.row.fence += 1
         }
-        return .acquired(fence: database.row.fence, content, database.pieces)
+        return .acquired(
+            Memory(
+                fence: database.row.fence, content: content, pieces: database.pieces,
+                isProcessing: database.row.isProcessing && mutation != .processingIsRepeated))
     }
 
     /// Whether a session can become the holder. An ended holder is marked.
@@ -176,6 +184,7 @@ extension ClusterModel {
         database.row.offset = max(database.row.offset, change.offset)
         switch change.effect {
         case .advance, .remove: break
+        case .process: database.row.isProcessing = true
         case .complete(let tag):
             completed.append(content)
             (database.row.isComplete, database.row.tag, database.row.holder) = (true, tag, nil)

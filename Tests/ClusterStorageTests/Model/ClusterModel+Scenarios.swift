@@ -18,6 +18,13 @@ extension ClusterModel.Limits {
         scenario { ($0.isShort, $0.isPlain, $0.publications, $0.faults) = (true, true, 2, 2) },
         // Completion.
         scenario { ($0.writes, $0.completions, $0.faults) = (1, 2, 1) },
+        // A target resource processes the upload, also while sessions end and others begin.
+        scenario { ($0.takeOvers, $0.processings, $0.completions) = (2, 2, 1) },
+        scenario { ($0.time, $0.secondEnd, $0.sessions, $0.processings, $0.completions) = (2, 9, 3, 1, 2) },
+        scenario {
+            ($0.time, $0.secondEnd, $0.sessions, $0.processings) = (2, 9, 3, 1)
+            ($0.completions, $0.slowCalls) = (1, 1)
+        },
         // A cancellation, also after the end of a session.
         scenario { ($0.time, $0.cancellations, $0.faults) = (2, 1, 1) },
         scenario { ($0.takeOvers, $0.cancellations, $0.ends, $0.faults) = (2, 1, 1, 1) },
@@ -50,6 +57,10 @@ extension ClusterModel.Limits {
         scenario { ($0.takeOvers, $0.publications, $0.faults) = (2, 2, 1) },
         // A node continues with a new session.
         scenario { ($0.time, $0.sessions, $0.writes, $0.faults) = (2, 3, 1, 1) },
+        // A target resource processes the upload while a session ends; a response is lost, a call is late, or a node crashes.
+        scenario {
+            ($0.time, $0.secondEnd, $0.sessions, $0.processings, $0.completions, $0.faults) = (2, 9, 3, 1, 1, 1)
+        },
         // Slow renewals, and a take-over after the end of a session.
         scenario { ($0.time, $0.secondEnd, $0.writes, $0.slowCalls, $0.renewals) = (3, 9, 1, 1, 1) },
     ]

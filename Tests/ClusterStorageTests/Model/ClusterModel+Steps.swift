@@ -20,7 +20,7 @@ extension ClusterModel {
         case crash(Int)
         case notify(Notification)
         case write(Int), complete(Int), acquire(Int), resolve(Int)
-        case publish(Int), confirm(Int), forget(Int), cancel(Int), discard(Int)
+        case publish(Int), confirm(Int), forget(Int), cancel(Int), process(Int), discard(Int)
         case open(Int), renew(Int), end(Int), release(Int)
         /// A use ends; its hold is released in another step, so that a new use can begin before.
         case endUse(Int), releaseUse(Int)
@@ -172,11 +172,16 @@ extension ClusterModel {
             if nodes[node].memory == nil { change.pieces = [] }
             if nodes[node].session.lastHold(uploadID) != nil { send(node, change, fence: fence) }
         case (.change(_, _, _, let change), .done):
+            if change.effect == .process { targetCalls += 1 }
             if change.effect == .remove { wasCanceled = true } else { report(change.content, isNew: false) }
             switch change.effect {
             case .remove, .complete:
                 nodes[node].memory = nil
                 nodes[node].session.removeHold(uploadID)
+            case .process:
+                guard let fence = nodes[node].memory?.fence else { return }
+                nodes[node].memory?.isProcessing = true
+                nodes[node].session.set(isProcessing: true, uploadID, fence: fence)
             case .advance:
                 guard var memory = nodes[node].memory else { return }
                 memory.pieces = memory.pieces.filter { $0.start < change.from } + change.pieces
@@ -194,9 +199,9 @@ extension ClusterModel {
         case (.acquire(let session, _), let response):
             nodes[node].session.endAcquiring(uploadID)
             switch response {
-            case .acquired(let fence, let content, let pieces) where nodes[node].session.number == session:
-                nodes[node].session.acquired(uploadID, Self.hold(fence), by: session)
-                nodes[node].memory = Memory(fence: fence, content: content, pieces: pieces)
+            case .acquired(let memory) where nodes[node].session.number == session:
+                nodes[node].session.acquired(uploadID, Self.hold(memory.fence), by: session)
+                nodes[node].memory = memory
             case .batchEnded: nodes[node].session.outcomeBecameUnknown(in: session)
             case .finished(let content):
                 nodes[node].session.removeHold(uploadID)
@@ -208,8 +213,10 @@ extension ClusterModel {
         case (.resolve(let session), _):
             nodes[node].session.resolved(session, nextBatch: nil)
             if nodes[node].session.number == session { endSession(node) }
-        case (.open, .number(let session)):
-            nodes[node].session.opened(session, sentAt: mutation == .lifetimeFromResponse ? now : call.sentAt)
+        case (.open, .opened(let session, let isAdopted)):
+            let sentAt = mutation == .lifetimeFromResponse ? now : call.sentAt
+            let lost = nodes[node].session.opened(session, sentAt: sentAt, adopting: isAdopted ? [uploadID] : [])
+            if !lost.isEmpty { (nodes[node].memory, nodes[node].ending) = (nil, nil) }
         case (.renew(let session), .done):
             guard nodes[node].session.number == session else { return }
             nodes[node].session.renewed(sentAt: mutation == .lifetimeFromResponse ? now : call.sentAt)
@@ -259,10 +266,12 @@ extension ClusterModel {
     }
 
     mutating func endSession(_ node: Int) {
+        if mutation == .receivingIsKept, let fence = nodes[node].memory?.fence {
+            nodes[node].session.set(isProcessing: true, uploadID, fence: fence)
+        }
         _ = nodes[node].session.ended()
-        nodes[node].ending = nil
-        nodes[node].memory = nil
         nodes[node].releases = []
+        if nodes[node].session.lastHold(uploadID) == nil { (nodes[node].memory, nodes[node].ending) = (nil, nil) }
     }
 
     // MARK: The upload
@@ -280,8 +289,10 @@ extension ClusterModel {
         if usesMemory(node), let memory = state.memory {
             guard state.work == nil else { return }
             if state.session.unresolved.isEmpty {
-                if used.writes < limits.writes { addWrite(of: node, memory, session, add) }
                 addChange(.complete(node), \.completions, .complete(tag: nil), of: node, memory, add)
+                if memory.isProcessing { return }
+                if used.writes < limits.writes { addWrite(of: node, memory, session, add) }
+                addChange(.process(node), \.processings, .process, of: node, memory, add)
                 addChange(.cancel(node), \.cancellations, .remove, of: node, memory, add)
                 addChange(
                     .publish(node), \.publications, .complete(tag: used.publications + 1), of: node, memory, add)
@@ -390,6 +401,7 @@ extension ClusterModel {
         case .release(let release):
             if !nodes[node].releases.contains(release) { nodes[node].releases.append(release) }
         case .endUse:
+            if nodes[node].memory?.isProcessing ?? false { return }
             let fence = nodes[node].session.lastHold(uploadID)?.fence ?? 0
             if mutation == .releaseKeepsHold {
                 nodes[node].releases = [NodeSession.Release(id: uploadID, fence: fence, requesters: [requester])]
@@ -408,7 +420,9 @@ extension ClusterModel {
             if database.lastSession < limits.sessions {
                 addCall(.open(node), of: node, isControl: true, add) { next in
                     next.nodes[node].openings += 1
-                    return .open(process: next.nodes[node].process, number: next.nodes[node].openings)
+                    let keptFence = next.nodes[node].session.fences[uploadID]
+                    return .open(
+                        process: next.nodes[node].process, number: next.nodes[node].openings, keptFence: keptFence)
                 }
             }
             return

@@ -27,6 +27,8 @@ struct ClusterModel: Hashable {
         /// The number of attempts to publish the file.
         var publications = 0
         var cancellations = 0
+        /// The number of times that a node records that the target resource processes the upload, before it calls it.
+        var processings = 0
         /// The number of uses that end without a request of another node.
         var ends = 0
         /// Whether the first node has a short upload without a row, instead of an upload that it holds.
@@ -106,6 +108,12 @@ struct ClusterModel: Hashable {
         case openingKeepsSessions
         /// An opening that arrives late ends the later session of its process.
         case lateOpeningEndsSession
+        /// A node that acquires an upload which the target resource may have processed calls it again.
+        case processingIsRepeated
+        /// A session adopts an upload that another node has acquired since.
+        case adoptionIgnoresFence
+        /// A node whose session has ended keeps an upload that no target resource processes.
+        case receivingIsKept
         /// Objects of a transaction with an unknown outcome become garbage before that is resolved.
         case garbageBeforeResolution
         /// Objects of such a transaction become garbage although a row names them.
@@ -133,6 +141,8 @@ struct ClusterModel: Hashable {
     /// What clients know: the longest content that was reported, and the content of the completed upload.
     var reported: [UInt8] = []
     var completed: [[UInt8]] = []
+    /// The number of calls of the target resource.
+    var targetCalls = 0
     var wasCanceled = false
     /// The entity tag in the final response that a client has got after a publication without a row, or with an unknown
     /// outcome.
@@ -168,6 +178,8 @@ struct ClusterModel: Hashable {
 
         enum Effect: Hashable {
             case advance, remove
+            /// The target resource processes the upload from now on.
+            case process
             /// Completes the upload, with the entity tag of the published file in the final response.
             case complete(tag: Int?)
         }
@@ -220,6 +232,8 @@ struct ClusterModel: Hashable {
         var fence: Int64
         var content: [UInt8]
         var pieces: [Piece]
+        /// Whether the row records that the target resource processes the upload: it can only be completed.
+        var isProcessing = false
     }
 
     /// A short upload without a row.
@@ -241,8 +255,8 @@ struct ClusterModel: Hashable {
     enum Request: Hashable {
         case put(Key, [UInt8], fence: Int64, Change)
         case delete(Key)
-        /// Also ends the earlier sessions of the process.
-        case open(process: Int, number: Int)
+        /// Also ends the earlier sessions of the process, and adopts the upload if it is kept with this fence.
+        case open(process: Int, number: Int, keptFence: Int64?)
         case renew(Int64)
         case resolve(Int64)
         case acquire(Int64, batch: Int64)
@@ -266,7 +280,8 @@ struct ClusterModel: Hashable {
         case batchEnded
         case missing
         case number(Int64)
-        case acquired(fence: Int64, [UInt8], [Piece])
+        case opened(Int64, adopted: Bool)
+        case acquired(Memory)
         case finished([UInt8])
         case heldElsewhere
     }
@@ -330,6 +345,7 @@ struct ClusterModel: Hashable {
         guard database.row.exists else { return }
         if content.count != database.row.offset { violation = "the offset is not the end of the pieces" }
         if !content.starts(with: reported) { violation = "reported bytes are lost" }
+        if targetCalls > 1 { violation = "the target resource was called twice" }
         if completed.count > 1 { violation = "the upload was completed twice" }
         if let first = completed.first, first != content { violation = "a completed upload has changed" }
     }
@@ -345,7 +361,7 @@ struct ClusterModel: Hashable {
     private mutating func verifyHolds() {
         for node in 0..<2 where usesMemory(node) && nodes[node].work == nil && nodes[node].session.unresolved.isEmpty {
             guard let memory = nodes[node].memory, database.row.exists, !database.row.isComplete,
-                database.row.holder == nodes[node].session.number
+                let session = nodes[node].session.number, database.row.holder == session
             else { continue }
             if database.row.fence != memory.fence { violation = "a node holds the upload, but cannot change it" }
         }
