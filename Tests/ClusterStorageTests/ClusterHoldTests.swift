@@ -283,6 +283,35 @@ struct ClusterHoldTests {
         #expect(try first.store.record(id).phase == settled && settled != .complete(Response(status: 201)))
     }
 
+    @Test("a response that arrives while the database cannot be reached is stored as soon as it can be")
+    func responseDuringOutage() throws {
+        let fixture = try ClusterFixture()
+        let first = try server("a", fixture)
+        let lease = try beginProcessing(in: first.store)
+        let id = try #require(lease.id)
+        // Without a session nothing can be stored.
+        try fixture.run("INSERT INTO onward.migration (version, oldest) VALUES (99, 99)")
+        let session = try first.node.currentSession()
+        first.node.sessionWasRejected(session)
+        let hasEnded: Bool? = pollUntil(within: .seconds(30)) { (try? first.node.currentSession()) == nil ? true : nil }
+        #expect(hasEnded == true)
+        let outcome = Monitor<Result<Void, StoreError>?>(nil)
+        let thread = try WorkerThread(name: "complete") {
+            let result = Result { () throws(StoreError) in try lease.complete(with: Response(status: 201)) }
+            outcome.withLock { $0 = result }
+        }
+        let hasBegun: Bool? = pollUntil(within: .seconds(30)) {
+            lease.upload.monitor.withLock { $0.machine.activity == .ending } ? true : nil
+        }
+        #expect(hasBegun == true)
+        try fixture.run("DELETE FROM onward.migration WHERE version = 99")
+        first.node.sessionWasRejected(session)
+        thread.join()
+        #expect(throws: Never.self) { try outcome.withLock { $0 }?.get() }
+        #expect(try first.store.record(id).phase == .complete(Response(status: 201)))
+        lease.release()
+    }
+
     @Test("a session adopts only uploads that are processed, with the known fence, and waits for no lock")
     func adoption() throws {
         let fixture = try ClusterFixture()

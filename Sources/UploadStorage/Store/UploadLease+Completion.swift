@@ -49,10 +49,22 @@ extension UploadLease {
         if upload.update({ $0.machine.endProcessing(as: epoch) }) { _ = try? acknowledge() }
     }
 
-    /// Stores the final response durably and removes the bytes. Can be called before all bytes have arrived.
+    /// Stores the final response durably and removes the bytes. Can be called before all bytes have arrived. The response of
+    /// a target that must not run again is not lost while a shared catalog cannot be reached: this method tries to store it
+    /// until the lease ends.
     package func complete(with response: Response) throws(StoreError) {
-        try complete { () throws(StoreError) in try upload.finish(with: response, publishedAs: nil) }
+        while true {
+            do throws(StoreError) {
+                return try complete { () throws(StoreError) in try upload.finish(with: response, publishedAs: nil) }
+            } catch {
+                guard case .unavailable = error, isProcessingRecorded else { throw error }
+                let next = SystemClock.monotonicNanoseconds() + Self.completionPause
+                _ = upload.monitor.wait(until: next) { $0.machine.isCurrent(epoch) ? nil : () }
+            }
+        }
     }
+
+    private static let completionPause: Int64 = 1_000_000_000
 
     /// - Parameter end: makes the end of the upload durable.
     private func complete<Result>(_ end: () throws(StoreError) -> Result) throws(StoreError) -> Result {
