@@ -295,6 +295,11 @@ struct ClusterHoldTests {
         first.node.sessionWasRejected(session)
         let hasEnded: Bool? = pollUntil(within: .seconds(30)) { (try? first.node.currentSession()) == nil ? true : nil }
         #expect(hasEnded == true)
+        // A server that stops does not wait for the database.
+        let refusal = #expect(throws: StoreError.self) {
+            try lease.complete(with: Response(status: 201), while: { false })
+        }
+        #expect(refusal?.code == "storage-unavailable")
         let outcome = Monitor<Result<Void, StoreError>?>(nil)
         let thread = try WorkerThread(name: "complete") {
             let result = Result { () throws(StoreError) in try lease.complete(with: Response(status: 201)) }

@@ -120,6 +120,9 @@ final class ConnectionEntry: Sendable {
         onStop?()
     }
 
+    /// Whether ``close(reason:)`` was called because the server is stopping.
+    var isStopping: Bool { state.withLock { $0.isStopping } }
+
     /// Calls `action` when ``close(reason:)`` is called because the server is stopping, or immediately if it was
     /// already called for this reason. `nil` removes the previous action.
     func onStop(_ action: (@Sendable () -> Void)?) {

@@ -158,7 +158,8 @@ struct UploadCompletion {
             log(error)
             saved = Response(ProblemDetails.targetFailed)
         }
-        try lease.complete(with: saved)
+        let connection = context.request.connection
+        try lease.complete(with: saved, while: { !connection.isStopping })
         for field in unstored { saved.fields.append(field.name, field.value) }
         return .final(saved)
     }

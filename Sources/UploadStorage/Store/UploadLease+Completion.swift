@@ -52,12 +52,13 @@ extension UploadLease {
     /// Stores the final response durably and removes the bytes. Can be called before all bytes have arrived. The response of
     /// a target that must not run again is not lost while a shared catalog cannot be reached: this method tries to store it
     /// until the lease ends.
-    package func complete(with response: Response) throws(StoreError) {
+    /// - Parameter canWait: whether it may be tried again; false when the server stops.
+    package func complete(with response: Response, while canWait: () -> Bool = { true }) throws(StoreError) {
         while true {
             do throws(StoreError) {
                 return try complete { () throws(StoreError) in try upload.finish(with: response, publishedAs: nil) }
             } catch {
-                guard case .unavailable = error, isProcessingRecorded else { throw error }
+                guard case .unavailable = error, isProcessingRecorded, canWait() else { throw error }
                 let next = SystemClock.monotonicNanoseconds() + Self.completionPause
                 _ = upload.monitor.wait(until: next) { $0.machine.isCurrent(epoch) ? nil : () }
             }
