@@ -24,6 +24,18 @@ extension ClusterSQL {
         static let bytesMissing = "ON008"
     }
 
+    /// The maximum number of pieces that one transaction drops: those of 400 GiB, if they have 8 MiB each.
+    static let maxDropped = 50_000
+
+    /// A condition for blobs whose pieces nothing needs.
+    static func isUnneeded(_ blob: String) -> String {
+        """
+        NOT EXISTS (SELECT FROM onward.upload u WHERE u.blob = \(blob) AND u.phase < 2)
+            AND NOT EXISTS (SELECT FROM onward.name n WHERE n.blob = \(blob))
+            AND NOT EXISTS (SELECT FROM onward.retained r WHERE r.blob = \(blob))
+        """
+    }
+
     /// The tables and functions. They use the tables `node` and `upload`.
     static let files = """
         -- The bytes of a blob: consecutive pieces from byte 0 on. A piece is the first `size` bytes of an object, or of
@@ -174,20 +186,26 @@ extension ClusterSQL {
             END IF;
         END $$;
 
-        -- Removes the pieces of a blob, unless an unfinished upload, a published file or a retained request needs them.
-        -- Their objects become garbage.
-        CREATE FUNCTION onward.drop_pieces(blob text) RETURNS void LANGUAGE plpgsql AS $$
+        -- Removes the last pieces of a blob, unless an unfinished upload, a published file or a retained request needs them.
+        -- Their objects become garbage. One call removes \(maxDropped) pieces at most, so that it ends in time; a collector
+        -- removes the others. Returns the number of removed pieces.
+        CREATE FUNCTION onward.drop_pieces(blob text) RETURNS bigint LANGUAGE plpgsql AS $$
         #variable_conflict use_column
+        DECLARE
+            removed bigint;
         BEGIN
             WITH dropped AS (
                 DELETE FROM onward.piece p
-                WHERE p.blob = drop_pieces.blob
-                    AND NOT EXISTS (SELECT FROM onward.upload u WHERE u.blob = drop_pieces.blob AND u.phase < 2)
-                    AND NOT EXISTS (SELECT FROM onward.name n WHERE n.blob = drop_pieces.blob)
-                    AND NOT EXISTS (SELECT FROM onward.retained r WHERE r.blob = drop_pieces.blob)
+                WHERE p.blob = drop_pieces.blob AND \(isUnneeded("drop_pieces.blob"))
+                    AND p.start >= coalesce(
+                        (SELECT l.start FROM onward.piece l WHERE l.blob = drop_pieces.blob
+                         ORDER BY l.start DESC OFFSET \(maxDropped - 1) LIMIT 1), 0)
                 RETURNING p.object
+            ), recorded AS (
+                INSERT INTO onward.garbage (object) SELECT d.object FROM dropped d WHERE d.object IS NOT NULL
             )
-            INSERT INTO onward.garbage (object) SELECT d.object FROM dropped d WHERE d.object IS NOT NULL;
+            SELECT count(*) INTO removed FROM dropped;
+            RETURN removed;
         END $$;
 
         -- Returns 'directory' if all these names are directories, 'file' if one is a file, otherwise 'missing'.
@@ -387,14 +405,14 @@ extension ClusterSQL {
             AND NOT EXISTS (SELECT FROM onward.piece p WHERE p.object = o.object)
             AND NOT EXISTS (SELECT FROM onward.garbage g WHERE g.object = o.object)
         """
-    /// The next blobs after $1, $2 at most. Reads one piece of each blob: `DISTINCT` would read all of them.
+    /// The next blobs after $1, $2 at most, and whether nothing needs them. Reads one piece of each blob: `DISTINCT` would
+    /// read all of them.
     static let blobs = """
         WITH RECURSIVE found (blob) AS (
             SELECT (SELECT min(blob) FROM onward.piece WHERE blob > $1)
             UNION ALL
             SELECT (SELECT min(p.blob) FROM onward.piece p WHERE p.blob > f.blob) FROM found f WHERE f.blob IS NOT NULL
         )
-        SELECT blob FROM found WHERE blob IS NOT NULL LIMIT $2
+        SELECT f.blob, \(isUnneeded("f.blob")) FROM found f WHERE f.blob IS NOT NULL LIMIT $2
         """
-    static let dropPiecesOfMany = "SELECT onward.drop_pieces(blob) FROM unnest($1) AS b (blob)"
 }

@@ -95,19 +95,14 @@ extension ClusterSQL {
         SELECT s.session FROM unnest($1::bigint[]) AS s (session) WHERE NOT \(isLiving("s.session"))
         """
 
-    private static let isUnneeded = """
-        NOT EXISTS (SELECT FROM onward.upload u WHERE u.blob = p.blob AND u.phase < 2)
-            AND NOT EXISTS (SELECT FROM onward.name n WHERE n.blob = p.blob)
-            AND NOT EXISTS (SELECT FROM onward.retained r WHERE r.blob = p.blob)
-        """
     /// The next blobs after $1 whose pieces nothing needs, and the number of their bytes.
     static let unneededBlobs = """
-        SELECT p.blob, sum(p.size)::bigint FROM onward.piece p WHERE p.blob > $1 AND \(isUnneeded)
+        SELECT p.blob, sum(p.size)::bigint FROM onward.piece p WHERE p.blob > $1 AND \(isUnneeded("p.blob"))
         GROUP BY p.blob ORDER BY p.blob LIMIT $2
         """
     /// Those of the blobs $1 whose pieces nothing needs, and the number of their bytes.
     static let stillUnneededBlobs = """
-        SELECT p.blob, sum(p.size)::bigint FROM onward.piece p WHERE p.blob = ANY ($1) AND \(isUnneeded)
+        SELECT p.blob, sum(p.size)::bigint FROM onward.piece p WHERE p.blob = ANY ($1) AND \(isUnneeded("p.blob"))
         GROUP BY p.blob ORDER BY p.blob
         """
     /// The next objects after $1 that have not been needed for $2 milliseconds, and since when, in seconds since 1970.

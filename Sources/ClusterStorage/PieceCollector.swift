@@ -164,9 +164,13 @@ package final class PieceCollector: Sendable {
     private func collectPieces() throws(StoreError) -> Bool {
         guard let position = try claimPage("pieces") else { return false }
         let rows = try run(ClusterSQL.blobs, [.text(position), .integer(Int64(settings.batchSize))])
-        let blobs = (0..<rows.count).compactMap { rows.text($0, 0) }
-        if !blobs.isEmpty { _ = try run(ClusterSQL.dropPiecesOfMany, [.texts(blobs)]) }
-        return try endPage("pieces", next: blobs.count < settings.batchSize ? nil : blobs.last)
+        for row in 0..<rows.count where rows.boolean(row, 1) == true {
+            // After an interruption the blob has the first pieces, and is found again.
+            while try run(ClusterSQL.dropPieces, [rows[row, 0]]).integer(0, 0) == Int64(ClusterSQL.maxDropped) {
+                if isClosed { return false }
+            }
+        }
+        return try endPage("pieces", next: rows.count < settings.batchSize ? nil : rows.text(rows.count - 1, 0))
     }
 
     /// - Returns: whether another page follows.

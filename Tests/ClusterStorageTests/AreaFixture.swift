@@ -135,6 +135,22 @@ final class AreaFixture: Sendable {
         node.ledger.recorded(change)
     }
 
+    /// Inserts the pieces of a blob. Their objects, `data/BLOB/SESSION-INDEX`, do not exist.
+    func insertPieces(_ blob: String, _ count: Int, of size: Int, by node: Node) throws {
+        // The time of a statement is limited.
+        for first in stride(from: 0, to: count, by: 50_000) {
+            try run(
+                """
+                INSERT INTO onward.piece (blob, start, size, object)
+                SELECT $1, n * $4, $4, 'data/' || $1 || '/' || $5::text || '-' || n FROM generate_series($2, $3) AS n
+                """,
+                [
+                    .text(blob), .integer(Int64(first)), .integer(Int64(min(first + 50_000, count) - 1)),
+                    .integer(Int64(size)), .integer(node.session),
+                ])
+        }
+    }
+
     func endUpload(_ blob: String) throws {
         try run("UPDATE onward.upload SET phase = 2, holder = NULL WHERE blob = $1", [.text(blob)])
     }

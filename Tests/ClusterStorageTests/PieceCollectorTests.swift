@@ -211,6 +211,62 @@ struct PieceCollectorTests {
         #expect(try objects == fixture.namedObjects())
     }
 
+    /// How nothing needs the bytes of a blob any more.
+    enum End: CaseIterable { case removal, replacement, upload, retained }
+
+    @Test(
+        "if nothing needs a blob with many pieces, one transaction removes the last of them, and a collector the others",
+        arguments: End.allCases)
+    func manyPieces(_ end: End) throws {
+        let (node, name) = (try fixture.node(), try #require(PublishedName(path: "f")))
+        let count = ClusterSQL.maxDropped + 2
+        // A storage that has no owner would need the objects.
+        try fixture.collector().requireOwnStorage()
+        try fixture.insertUpload("a", holder: node)
+        try fixture.insertPieces("a", count, of: 10, by: node)
+        var tag = ""
+        if end == .removal || end == .replacement { tag = try node.publish("a", as: name).entityTag.opaque }
+        try fixture.endUpload("a")
+        if end == .retained {
+            try fixture.run("SELECT onward.retain('k', 'a', '', $1)", [.integer(Int64(count * 10))])
+        }
+        let collector = fixture.collector { $0.gracePeriod = .seconds(3600) }
+        if end != .upload {
+            try node.area.remove("a")
+            _ = try collector.collect()
+            #expect(try fixture.count("onward.piece") == count)
+        }
+        switch end {
+        case .removal: try node.area.removePublished(name, tagged: tag)
+        case .replacement:
+            let blob = try store(content(10), in: "b", by: node)
+            try node.publish("b", as: name, replacing: tag)
+            withExtendedLifetime(blob) {}
+        case .upload: try node.area.remove("a")
+        case .retained:
+            try fixture.run(ClusterSQL.removeRetained, [.text("k")])
+            try node.area.remove("a")
+        }
+        // The pieces follow each other from byte 0 on, as always.
+        #expect(try fixture.pieceSizes("a") == [10, 10])
+        #expect(try fixture.run("SELECT onward.end_of_pieces('a')").integer(0, 0) == 20)
+        _ = try collector.collect()
+        #expect(try fixture.pieceSizes("a").isEmpty)
+        #expect(try fixture.count("onward.garbage") == count)
+        if end == .replacement { #expect(try node.area.openPublished(name).file.readAll() == content(10)) }
+    }
+
+    @Test("a collector removes a blob with any number of pieces")
+    func removalOfManyPieces() throws {
+        let (node, count) = (try fixture.node(), PostgreSQLCluster.isRequired ? 3_000_000 : 300_000)
+        try fixture.insertUpload("a", holder: node)
+        try fixture.insertPieces("a", count, of: 10, by: node)
+        try fixture.endUpload("a")
+        _ = try fixture.collector { $0.gracePeriod = .seconds(3600) }.collect()
+        #expect(try fixture.count("onward.piece") == 0)
+        #expect(try fixture.count("onward.garbage") == count)
+    }
+
     @Test("no collector deletes objects of another database with the same storage")
     func foreignObjects() throws {
         let other = try AreaFixture()
