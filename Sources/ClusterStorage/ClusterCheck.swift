@@ -69,9 +69,10 @@ package final class ClusterCheck: StoreCheck {
                 let size = rows.integer(row, 2), let blob = rows.text(row, 5), let modified = rows.integer(row, 6)
             else { return }
             do throws(StoreError) {
-                let pieces = [Piece](try cluster.rows(ClusterSQL.pieces, [.text(blob)]))
-                guard pieces.end == size else { throw .io(.inputOutput, during: "read its pieces") }
-                body(name, try file(blob, pieces, modified, storage).sha256())
+                guard try cluster.rows(ClusterSQL.sizeOfBlob, [.text(blob)]).integer(0, 0) == size else {
+                    throw .io(.inputOutput, during: "read its pieces")
+                }
+                body(name, try file(blob, size, modified, storage).sha256())
             } catch {
                 if case .unavailable = error { throw error }
                 // A file that is replaced or removed now has no pieces any more.
@@ -83,13 +84,12 @@ package final class ClusterCheck: StoreCheck {
     }
 
     private func file(
-        _ blob: String, _ pieces: [Piece], _ modified: Int64, _ storage: PieceStorage
+        _ blob: String, _ size: Int64, _ modified: Int64, _ storage: PieceStorage
     ) throws(StoreError) -> PublishedFile {
-        let content = PublishedPieces(
-            of: blob, size: pieces.end, first: pieces, database: cluster.database, storage: storage)
         do throws(Errno) {
-            let attributes = try PublishedFile.Attributes(blob: blob, size: pieces.end, modified: modified)
-            return PublishedFile(attributes: attributes, content: content)
+            let attributes = try PublishedFile.Attributes(blob: blob, size: size, modified: modified)
+            return PublishedFile(
+                attributes: attributes, content: RecordedPieces(of: blob, size: size, storage: storage))
         } catch { throw .failure(error, during: "read its row") }
     }
 

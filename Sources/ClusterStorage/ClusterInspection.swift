@@ -27,7 +27,7 @@ package struct ClusterInspection: Sendable {
     func pieceStorage() throws(StoreError) -> PieceStorage {
         do throws(Errno) {
             return try PieceStorage(
-                objects: objects, ledger: PieceLedger(), limits: PieceLimits(), writers: 1,
+                objects: objects, database: database, ledger: PieceLedger(), limits: PieceLimits(), writers: 1,
                 session: { () throws(StoreError) -> Int64 in throw .invalidState("this process stores no objects") })
         } catch { throw .cannotStartThread(error) }
     }

@@ -329,13 +329,32 @@ extension ClusterSQL {
 
     // MARK: Bytes
 
-    static let pieces = "SELECT start, size, object, data FROM onward.piece WHERE blob = $1 ORDER BY start"
-    /// At most $3 pieces of the blob $1, the first of which contains the byte at $2.
-    static let piecesFrom = """
-        SELECT start, size, object, data FROM onward.piece
-        WHERE blob = $1 AND start >= (SELECT max(start) FROM onward.piece WHERE blob = $1 AND start <= $2)
-        ORDER BY start LIMIT $3
+    /// A list of the pieces that meet a condition. It ends with the piece number `count`, or with the piece whose `data`
+    /// make the sum of `data` reach the limit.
+    /// - Parameters:
+    ///   - order: `ASC` for the first pieces, `DESC` for the last ones. The list is ordered by `start` in both cases.
+    ///   - limits: the numbers of the parameters with the number of pieces, and with the limit for the sum.
+    private static func list(
+        _ condition: String, _ order: String = "ASC", limits: (count: String, data: String)
+    ) -> String {
         """
+        SELECT l.start, l.size, l.object, l.data FROM (
+            SELECT f.*, sum(octet_length(f.data)) OVER (
+                ORDER BY f.start \(order) ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before
+            FROM (
+                SELECT p.start, p.size, p.object, p.data FROM onward.piece p WHERE \(condition)
+                ORDER BY p.start \(order) LIMIT \(limits.count)
+            ) AS f
+        ) AS l
+        WHERE coalesce(l.before, 0) < \(limits.data) ORDER BY l.start
+        """
+    }
+    /// The pieces of the blob $1 from the one with the byte at $2 on.
+    static let piecesFrom = list(
+        "p.blob = $1 AND p.start >= (SELECT max(start) FROM onward.piece WHERE blob = $1 AND start <= $2)",
+        limits: ("$3", "$4"))
+    /// The last pieces of the blob $1 that begin before the byte $2.
+    static let piecesBefore = list("p.blob = $1 AND p.start < $2", "DESC", limits: ("$3", "$4"))
     static let hasUpload = "SELECT EXISTS (SELECT FROM onward.upload WHERE blob = $1)"
     static let sizeOfBlob = """
         SELECT CASE WHEN EXISTS (SELECT FROM onward.piece WHERE blob = $1)
@@ -350,12 +369,12 @@ extension ClusterSQL {
     static let kindOfPath = "SELECT onward.kind_of_path($1, $2)"
     static let makeDirectories = "SELECT onward.make_directories($1, $2)"
     static let removeName = "SELECT onward.remove_name($1, $2, $3, $4, $5)"
-    /// The file, and its first pieces: one row for each, $3 at most. The first row has the fields of the file.
+    /// The file, and its first pieces: one row for each. The first row has the fields of the file.
     static let openFile = """
         SELECT n.is_directory, n.blob, n.size, n.modified, n.tag, CASE WHEN coalesce(p.start, 0) = 0 THEN n.fields END,
             p.start, p.size, p.object, p.data
-        FROM onward.name n LEFT JOIN onward.piece p ON p.blob = n.blob
-        WHERE n.parent = $1 AND n.name = $2 ORDER BY p.start LIMIT $3
+        FROM onward.name n LEFT JOIN LATERAL (\(list("p.blob = n.blob", limits: ("$3", "$4")))) AS p ON true
+        WHERE n.parent = $1 AND n.name = $2 ORDER BY p.start
         """
     static let isDirectory = "SELECT is_directory FROM onward.name WHERE parent = $1 AND name = $2"
     static let entries = """

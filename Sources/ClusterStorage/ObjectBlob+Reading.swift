@@ -6,6 +6,7 @@ extension ObjectBlob {
     private enum Source {
         case copied(Int)
         case object(Piece, following: Piece?)
+        case earlier(RecordedPieces)
         case end
         case failed(Errno)
     }
@@ -27,6 +28,7 @@ extension ObjectBlob {
             case .end: return count
             case .failed(let error): throw error
             case .copied(let copied): count += copied
+            case .earlier(let pieces): count += try pieces.read(into: part, at: position)
             case .object(let piece, let following):
                 do throws(ObjectError) {
                     count += try reader.read(piece, following: following, at: position, into: part, until: deadline)
@@ -49,6 +51,7 @@ extension ObjectBlob {
         if let segment = segments.first(where: { $0.start <= position && position < $0.end }) {
             return .copied(buffer.copy(segment.bytes, from: Int(position - segment.start)))
         }
+        if let earlier = state.earlier, position < earlier.size { return .earlier(earlier) }
         let index = state.pieces.index(containing: position)
         guard index < state.pieces.endIndex else { return .end }
         let piece = state.pieces[index]

@@ -154,7 +154,23 @@ extension ObjectBlob {
         let unneeded = storage.ledger.register(
             name, of: ObjectIdentifier(self), from: from, Array(pieces), new: state.unregistered.subtracting(later))
         (state.changedFrom, state.unregistered) = (nil, later)
+        shorten(&state)
         return unneeded
+    }
+
+    /// Forgets the first pieces of a long list, as far as the database has them.
+    private func shorten(_ state: inout State) {
+        let (pieces, limits) = (state.pieces, storage.limits)
+        var (first, data) = (pieces.endIndex, 0)
+        while first > 0, pieces.endIndex - first < limits.maxListed, data < limits.maxLastData {
+            first -= 1
+            data += pieces[first].inlineSize
+        }
+        // Not at each synchronization: a reader of earlier bytes reads their list again afterwards.
+        let removedData = pieces[..<first].reduce(0) { $0 + $1.inlineSize }
+        if first < limits.maxListed, removedData < limits.maxLastData { return }
+        first = min(first, pieces.index(containing: storage.ledger.recordedEnd(of: name, by: ObjectIdentifier(self))))
+        if first > 0 { state.list(Array(pieces[first...]), of: name, in: storage) }
     }
 }
 

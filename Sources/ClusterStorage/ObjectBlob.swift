@@ -31,7 +31,9 @@ final class ObjectBlob: Blob {
     }
 
     struct State {
-        /// The pieces from byte 0 on.
+        /// The first bytes, if `pieces` does not list all pieces. Then it is not empty.
+        var earlier: RecordedPieces?
+        /// The pieces after `earlier`.
         var pieces: [Piece]
         /// The bytes after `pieces`.
         var segments: [Segment] = []
@@ -49,6 +51,13 @@ final class ObjectBlob: Blob {
 
         var size: Int64 { segments.last?.end ?? pieces.end }
 
+        /// Lists other pieces than before. The database has all pieces before them.
+        mutating func list(_ pieces: [Piece], of name: String, in storage: PieceStorage) {
+            let start = pieces.first?.start ?? 0
+            earlier = start > 0 ? RecordedPieces(of: name, size: start, storage: storage) : nil
+            self.pieces = pieces
+        }
+
         /// The number of segments that other threads store, or have stored after a segment that is not stored yet.
         var storing: Int { segments.count - (segments.last?.isFilling ?? false ? 1 : 0) }
     }
@@ -62,12 +71,14 @@ final class ObjectBlob: Blob {
     let reader: ObjectReader
 
     /// - Parameters:
-    ///   - pieces: those in the database.
-    ///   - isNew: true if `pieces` replace all pieces that the database may contain.
+    ///   - pieces: a list of the last pieces in the database.
+    ///   - isNew: true if all pieces that the database may contain are replaced. Then the list is empty.
     init(_ name: String, _ pieces: [Piece] = [], isNew: Bool, in storage: PieceStorage) {
         self.name = name
         self.storage = storage
-        state = Monitor(State(pieces: pieces, changedFrom: isNew ? 0 : nil))
+        var first = State(pieces: [], changedFrom: isNew ? 0 : nil)
+        first.list(pieces, of: name, in: storage)
+        state = Monitor(first)
         reader = ObjectReader(storage)
         storage.discard(storage.ledger.add(self))
         storage.budget.add(self)
@@ -99,6 +110,8 @@ final class ObjectBlob: Blob {
         case written(Int)
         /// Other segments have to be stored first.
         case wait
+        /// The pieces before the offset have to be listed first.
+        case list
         /// The last segment needs more memory.
         case grow(Int, by: Int)
         /// A segment is needed.
@@ -109,13 +122,14 @@ final class ObjectBlob: Blob {
         while true {
             let step = try state.withLock { (state) throws(Errno) -> WriteStep in
                 if let failure = state.failure { throw failure }
-                if offset < state.size { truncate(to: offset, &state) }
+                if offset < state.size, !truncate(to: offset, &state) { return .list }
                 guard offset == state.size else { throw .invalidArgument }
                 return self.step(writing: bytes, &state)
             }
             switch step {
             case .written(let count): return count
             case .wait: return 0
+            case .list: try truncateListing(to: offset)
             case .grow(let id, let count): if !grow(id, by: count) { return 0 }
             case .begin(let count): if !begin(count) { return 0 }
             }
@@ -301,11 +315,11 @@ final class ObjectBlob: Blob {
         storage.budget.release(segment.reserved, from: .unstored)
     }
 
-    func dropCopy() {
-        state.withLock { state in
-            storage.budget.release(state.copy?.reserved ?? 0, from: .copy)
-            state.copy = nil
-        }
+    func dropCopy() { state.withLock { dropCopy(&$0) } }
+
+    private func dropCopy(_ state: inout State) {
+        storage.budget.release(state.copy?.reserved ?? 0, from: .copy)
+        state.copy = nil
     }
 
     /// Does nothing: full segments are stored anyway.
@@ -319,16 +333,35 @@ final class ObjectBlob: Blob {
     func size() throws(Errno) -> Int64 { state.withLock { $0.size } }
 
     func truncate(to size: Int64) throws(Errno) {
-        try state.withLock { (state) throws(Errno) in
+        let isTruncated = try state.withLock { (state) throws(Errno) in
             if let failure = state.failure { throw failure }
             guard size <= state.size else { throw .invalidArgument }
-            truncate(to: size, &state)
+            return truncate(to: size, &state)
         }
+        if !isTruncated { try truncateListing(to: size) }
         state.notifyAll()
     }
 
-    private func truncate(to size: Int64, _ state: inout State) {
-        guard size < state.size else { return }
+    /// Truncates the blob in its first bytes, whose pieces are not listed.
+    private func truncateListing(to size: Int64) throws(Errno) {
+        let pieces = try storage.list(limits.pieces(of: name, before: size))
+        // Another node may have removed the pieces.
+        guard pieces.end >= size else { throw .inputOutput }
+        state.withLock { state in
+            if let earlier = state.earlier, size <= earlier.size {
+                dropCopy(&state)
+                state.list(pieces, of: name, in: storage)
+                state.changedFrom = min(state.changedFrom ?? pieces.end, pieces.end)
+            }
+            // This also removes the segments.
+            _ = truncate(to: size, &state)
+        }
+    }
+
+    /// - Returns: false if ``truncateListing(to:)`` has to do it.
+    private func truncate(to size: Int64, _ state: inout State) -> Bool {
+        guard size < state.size else { return true }
+        if let earlier = state.earlier, size <= earlier.size { return false }
         var start: Segment?
         while let last = state.segments.last, last.end > size {
             state.segments.removeLast()
@@ -345,14 +378,14 @@ final class ObjectBlob: Blob {
             let bytes = Array(start.bytes.prefix(Int(size - start.start)))
             append(bytes, reserved: bytes.count, &state)
         }
-        guard state.pieces.end > size else { return }
-        storage.budget.release(state.copy?.reserved ?? 0, from: .copy)
-        state.copy = nil
+        guard state.pieces.end > size else { return true }
+        dropCopy(&state)
         while let last = state.pieces.last, last.end > size {
             state.pieces.removeLast()
             state.changedFrom = min(state.changedFrom ?? last.start, last.start)
             if last.start < size { state.pieces.append(last.prefix(upTo: size)) }
         }
+        return true
     }
 
     func identity() throws(Errno) -> String { name }

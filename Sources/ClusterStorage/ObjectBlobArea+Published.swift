@@ -17,10 +17,7 @@ extension ObjectBlobArea {
         guard isPossible(name) else { throw .notFound }
         let rows = try read(
             "open a published file",
-            [
-                DatabaseStatement(ClusterSQL.openFile, name.entry + [.integer(Int64(storage.limits.maxListed))]),
-                kind(of: name.directory),
-            ])
+            [storage.limits.openFile(name), kind(of: name.directory)])
         let file = rows[0]
         guard file.count > 0 else { throw rows[1].text(0, 0) == "file" ? .parentIsFile : .notFound }
         if file.boolean(0, 0) == true { throw .targetIsDirectory }
@@ -29,10 +26,10 @@ extension ObjectBlobArea {
         else { throw .io(.inputOutput, during: "read the row of \(name)") }
         let fields = file.bytes(0, 5).flatMap { try? Fields(savedBytes: $0) } ?? [:]
         let pieces = [Piece](file, firstColumn: 6)
-        guard pieces.end == size || pieces.end < size && pieces.count == storage.limits.maxListed else {
+        guard pieces.end == size || pieces.end < size && pieces.isFull(storage.limits) else {
             throw .io(.inputOutput, during: "read the pieces of \(name)")
         }
-        let content = PublishedPieces(of: blob, size: size, first: pieces, database: node.database, storage: storage)
+        let content = RecordedPieces(of: blob, size: size, first: pieces, storage: storage)
         let attributes = PublishedFile.Attributes(
             size: size, modifiedSeconds: modified / 1_000_000_000, modifiedNanoseconds: modified % 1_000_000_000,
             entityTag: tag)

@@ -29,8 +29,9 @@ package final class ObjectBlobArea: BlobArea {
         self.node = node
         collector = PieceCollector(database: node.database, objects: objects, clock: { [node] in node.clock })
         do throws(Errno) {
-            storage = try PieceStorage(objects: objects, ledger: ledger, limits: limits, writers: writers) {
-                [weak node, collector] () throws(StoreError) -> Int64 in
+            storage = try PieceStorage(
+                objects: objects, database: node.database, ledger: ledger, limits: limits, writers: writers
+            ) { [weak node, collector] () throws(StoreError) -> Int64 in
                 // Objects in the storage of another database would be removed as orphans there.
                 try collector.requireOwnStorageOnce(until: SystemClock.deadline(in: limits.claimWait))
                 guard let node else { throw .superseded }
@@ -55,7 +56,7 @@ package final class ObjectBlobArea: BlobArea {
 
     func openBlob(_ name: String) throws(Errno) -> ObjectBlob {
         let rows = try read([
-            DatabaseStatement(ClusterSQL.pieces, [.text(name)]),
+            storage.limits.pieces(of: name, before: .max),
             DatabaseStatement(ClusterSQL.hasUpload, [.text(name)]),
         ])
         let pieces = [Piece](rows[0])

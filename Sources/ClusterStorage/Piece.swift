@@ -1,4 +1,5 @@
 import PostgreSQL
+import UploadStorage
 
 /// A part of the bytes of a blob, which never changes: the first `size` bytes of an object, or bytes in the row of the
 /// piece.
@@ -26,6 +27,11 @@ package struct Piece: Sendable, Hashable {
         if case .object(let key) = storage { key } else { nil }
     }
 
+    /// The number of bytes in the row of the piece.
+    var inlineSize: Int {
+        if case .inline(let bytes) = storage { bytes.count } else { 0 }
+    }
+
     /// The bytes before `offset`, which is inside the piece.
     func prefix(upTo offset: Int64) -> Piece {
         let size = Int(offset - start)
@@ -43,9 +49,13 @@ struct PieceLimits: Sendable {
     /// The number of bytes of memory that are reserved first for a piece. The reservation is doubled while bytes
     /// arrive.
     var minMemory = 64 << 10
-    /// The maximum number of pieces in the list of a published file that is in memory. With pieces of `maxSize` the
-    /// list covers 8 GiB.
+    /// The maximum number of pieces in a list that is read from the database. With pieces of `maxSize` it covers 8 GiB.
     var maxListed = 1024
+    /// A list ends with the piece with which its rows contain this number of bytes of the blob.
+    var maxListedData = 1 << 20
+    /// The same for the list of the last pieces of an upload, which stays in memory. Pieces that can become one piece
+    /// with the bytes that follow have less: see ``ObjectBlob``.
+    var maxLastData: Int { 2 * maxInlineSize }
     /// The maximum number of bytes in all buffers.
     var memory = 256 << 20
     /// The time in which ``ObjectBlob/synchronize(including:)`` ends. A client waits for it.
@@ -54,8 +64,35 @@ struct PieceLimits: Sendable {
     var claimWait = Duration.zero
 }
 
+/// The statements that list pieces.
+extension PieceLimits {
+    /// Opens a published file, and lists its first pieces.
+    func openFile(_ name: PublishedName) -> DatabaseStatement {
+        DatabaseStatement(ClusterSQL.openFile, name.entry + [count, .integer(Int64(maxListedData))])
+    }
+
+    /// Lists pieces of a blob from the one with the byte at `offset` on.
+    func pieces(of blob: String, from offset: Int64) -> DatabaseStatement {
+        DatabaseStatement(
+            ClusterSQL.piecesFrom, [.text(blob), .integer(offset), count, .integer(Int64(maxListedData))])
+    }
+
+    /// Lists the last pieces of an upload that begin before the byte at `offset`.
+    func pieces(of blob: String, before offset: Int64) -> DatabaseStatement {
+        DatabaseStatement(
+            ClusterSQL.piecesBefore, [.text(blob), .integer(offset), count, .integer(Int64(maxLastData))])
+    }
+
+    private var count: DatabaseValue { .integer(Int64(maxListed)) }
+}
+
 extension [Piece] {
     var end: Int64 { last?.end ?? 0 }
+
+    /// Whether a list of the first pieces may lack pieces because of these limits.
+    func isFull(_ limits: PieceLimits) -> Bool {
+        count >= limits.maxListed || reduce(0) { $0 + $1.inlineSize } >= limits.maxListedData
+    }
 
     /// The index of the piece that contains the byte at `offset`; `endIndex` if there is none.
     func index(containing offset: Int64) -> Int {

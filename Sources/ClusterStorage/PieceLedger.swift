@@ -170,6 +170,14 @@ package final class PieceLedger: Sendable {
     /// The blob with this name, if it is open.
     func blob(_ name: String) -> ObjectBlob? { state.withLock { $0.entries[name]?.blob } }
 
+    /// The offset before which the database has all registered pieces of a blob; 0 if another instance records its changes.
+    func recordedEnd(of name: String, by owner: ObjectIdentifier) -> Int64 {
+        state.withLock { state in
+            guard let entry = state.entries[name], entry.owner == owner else { return 0 }
+            return entry.from ?? .max
+        }
+    }
+
     /// Registers the pieces of a blob from the byte `from` on. They replace all others from this byte on.
     /// - Parameter new: the objects that were not registered before.
     /// - Returns: objects that no transaction has recorded or can record any more.

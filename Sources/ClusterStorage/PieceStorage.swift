@@ -1,12 +1,14 @@
 import ObjectStorage
+import PostgreSQL
 import Synchronization
 import SystemCalls
 import UploadStorage
 
-/// What all blobs of a process share: the object storage, the threads that write to it and read from it, and the memory
-/// for buffers.
+/// What all blobs of a process share: the object storage, the threads that write to it and read from it, the memory for
+/// buffers, and the database with the names of the objects.
 final class PieceStorage: Sendable {
     let objects: any ObjectStore
+    private let database: Database
     let ledger: PieceLedger
     let budget: BufferBudget
     let limits: PieceLimits
@@ -35,10 +37,11 @@ final class PieceStorage: Sendable {
     ///   - session: returns the number of the current session of this process. Throws if it has none, or must not store
     ///     objects.
     init(
-        objects: any ObjectStore, ledger: PieceLedger, limits: PieceLimits, writers: Int,
+        objects: any ObjectStore, database: Database, ledger: PieceLedger, limits: PieceLimits, writers: Int,
         session: @escaping @Sendable () throws(StoreError) -> Int64
     ) throws(Errno) {
         self.objects = objects
+        self.database = database
         self.ledger = ledger
         self.session = session
         self.limits = limits
@@ -94,6 +97,11 @@ final class PieceStorage: Sendable {
         let range = Int64(offset)..<Int64(offset + buffer.count)
         // A shorter object has lost its end.
         guard try objects.get(key, range, into: buffer, until: deadline) == buffer.count else { throw .notFound }
+    }
+
+    /// Runs a statement of ``PieceLimits`` that lists pieces.
+    func list(_ statement: DatabaseStatement) throws(Errno) -> [Piece] {
+        do throws(DatabaseError) { return [Piece](try database.run(statement)) } catch { throw error.errno }
     }
 
     /// Deletes objects that no row names or will ever name. If the storage fails, they become garbage later.

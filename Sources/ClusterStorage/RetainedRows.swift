@@ -31,11 +31,10 @@ package struct RetainedRows: RetainedRequests {
         // Another process may have removed the request before it ended its claim.
         let rows = try cluster.rows(ClusterSQL.selectRetained, [.text(key)])
         guard rows.count > 0, let blob = rows.text(0, 0), let description = rows.bytes(0, 1) else { return nil }
-        let pieces = [Piece](try cluster.rows(ClusterSQL.pieces, [.text(blob)]))
-        let content = PublishedPieces(
-            of: blob, size: pieces.end, first: pieces, database: cluster.database, storage: storage)
+        let size = try cluster.rows(ClusterSQL.sizeOfBlob, [.text(blob)]).integer(0, 0) ?? 0
+        let content = RecordedPieces(of: blob, size: size, storage: storage)
         return RetainedRequest(
-            description: description, content: ClaimedContent(pieces: content, claim: claim), length: pieces.end)
+            description: description, content: ClaimedContent(pieces: content, claim: claim), length: size)
     }
 
     package func share(_ key: String, in path: String) throws(StoreError) -> SharedFile {
@@ -53,7 +52,7 @@ package struct RetainedRows: RetainedRequests {
 
     /// Content that no other process uses as long as this value exists.
     private struct ClaimedContent: PublishedContent {
-        let pieces: PublishedPieces
+        let pieces: RecordedPieces
         let claim: Claim
 
         func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {

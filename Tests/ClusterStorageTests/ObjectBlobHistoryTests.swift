@@ -10,11 +10,10 @@ import UploadStorage
 /// crashes of nodes. The bytes are compared with an array.
 @Suite(.serialized, .enabled(if: PostgreSQLCluster.isInstalled, Comment(rawValue: PostgreSQLCluster.requirement)))
 struct ObjectBlobHistoryTests {
-    private static let limits = PieceLimits(maxSize: 4096, maxInlineSize: 256, minMemory: 128, memory: 64 << 10)
-
     /// The blob as one node sees it, and what the database has to contain.
     private final class History {
         let fixture: AreaFixture
+        let limits: PieceLimits
         var generator: SeededGenerator
         var node: AreaFixture.Node
         var blob: any Blob
@@ -28,8 +27,11 @@ struct ObjectBlobHistoryTests {
 
         init(_ fixture: AreaFixture, seed: UInt64) throws {
             self.fixture = fixture
-            generator = SeededGenerator(seed: seed)
-            node = try fixture.node(ObjectBlobHistoryTests.limits)
+            var generator = SeededGenerator(seed: seed)
+            var limits = PieceLimits(maxSize: 4096, maxInlineSize: 256, minMemory: 128, memory: 64 << 10)
+            limits.maxListed = generator.pick([1, 2, 3, 1024])
+            (self.limits, self.generator) = (limits, generator)
+            node = try fixture.node(limits)
             try fixture.insertUpload("b", holder: node)
             blob = try node.area.create("b")
         }
@@ -113,7 +115,7 @@ struct ObjectBlobHistoryTests {
             log.append("crash")
             fixture.objects.setFault { _ in nil }
             crashed.append(node)
-            node = try fixture.node(ObjectBlobHistoryTests.limits)
+            node = try fixture.node(limits)
             if generator.oneIn(2) { try fixture.end(crashed[crashed.count - 1]) }
             if generator.oneIn(2) { fixture.objects.performPostponed() }
             if generator.oneIn(3) { _ = try fixture.collector().collect() }
@@ -140,7 +142,7 @@ struct ObjectBlobHistoryTests {
             synchronized = bytes.count
             try fixture.record("b", offset: Int64(bytes.count), by: node)
             #expect(try blob.readAll() == bytes)
-            let other = try fixture.node(ObjectBlobHistoryTests.limits)
+            let other = try fixture.node(limits)
             #expect(try other.area.open("b").readAll(blockSize: 777) == bytes)
             // Only what the rows name remains once all other sessions have ended.
             for node in crashed + [node] {

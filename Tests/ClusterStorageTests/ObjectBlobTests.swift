@@ -110,6 +110,100 @@ struct ObjectBlobTests {
         #expect(try node.area.open("b").readAll() == bytes)
     }
 
+    @Test("an upload with many pieces needs the memory of a list, and its bytes can be read, appended and removed")
+    func manyPieces() throws {
+        let (count, size) = (PostgreSQLCluster.isRequired ? 3_000_000 : 300_000, 64 << 10)
+        let node = try fixture.node()
+        try fixture.insertUpload("b", holder: node)
+        try fixture.insertPieces("b", count, of: size, by: node)
+        let bytes = content(size)
+        let stored = [0, count / 2, 1023]
+        for index in stored { try fixture.objects.put("data/b/\(node.session)-\(index)", bytes) }
+        let blob = try node.area.openBlob("b")
+        func requireShortList() { #expect(blob.state.withLock { $0.pieces.count } <= 2 * PieceLimits().maxListed) }
+        requireShortList()
+        #expect(try blob.size() == Int64(count * size))
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size - 1, alignment: 1)
+        defer { buffer.deallocate() }
+        for index in stored {
+            #expect(try blob.read(into: buffer, at: Int64(index * size) + 1) == buffer.count)
+            #expect(buffer.elementsEqual(bytes[1...]))
+        }
+        // The bytes that are removed first are in the list, the others are not.
+        let part = Array(bytes[..<10_000])
+        for remaining in [count - 10, count - 5000] {
+            let end = Int64(remaining * size) - 100
+            try blob.truncate(to: end)
+            try blob.append(part)
+            try blob.synchronize(including: .name)
+            requireShortList()
+            try fixture.record("b", offset: end + Int64(part.count), by: node)
+            #expect(try fixture.count("onward.piece") == remaining + 1)
+            #expect(try blob.readAll(from: end) == part)
+            #expect(try node.area.size(of: "b") == end + Int64(part.count))
+        }
+        #expect(try fixture.count("onward.garbage") == 5000)
+        #expect(try part.withUnsafeBytes { try blob.write($0, at: 0) } == part.count)
+        #expect(try blob.readAll() == part)
+    }
+
+    @Test("the list of an upload keeps the pieces that are not recorded, and few of the others")
+    func shortList() throws {
+        var limits = Self.small
+        limits.maxListed = 3
+        let node = try fixture.node(limits)
+        try fixture.insertUpload("b", holder: node)
+        let blob = ObjectBlob("b", isNew: true, in: node.area.storage)
+        var listed: Int { blob.state.withLock { $0.pieces.count } }
+        let bytes = content(40 * 4096)
+        for part in 0..<20 {
+            try blob.append(Array(bytes[part * 4096..<(part + 1) * 4096]))
+            try blob.synchronize(including: .name)
+            #expect(listed == part + 1)
+        }
+        // A transaction that may have been committed has recorded nothing yet.
+        node.ledger.outcomeBecameUnknown(of: try #require(node.ledger.change(of: "b")))
+        for part in 20..<40 {
+            try fixture.record("b", offset: Int64(part * 4096), by: node)
+            try blob.append(Array(bytes[part * 4096..<(part + 1) * 4096]))
+            try blob.synchronize(including: .name)
+            #expect(listed <= 6)
+        }
+        #expect(try blob.readAll(blockSize: 5000) == bytes)
+        try fixture.record("b", offset: Int64(bytes.count), by: node)
+        #expect(try node.area.open("b").readAll(blockSize: 999) == bytes)
+    }
+
+    @Test("a list contains few bytes, even if many pieces are in the database")
+    func listedData() throws {
+        var limits = PieceLimits()
+        // Without memory to merge pieces, each part below gets a row.
+        limits.memory = 128 << 10
+        let node = try fixture.node(limits)
+        try fixture.insertUpload("b", holder: node)
+        try fixture.run(
+            """
+            INSERT INTO onward.piece (blob, start, size, data)
+            SELECT 'b', n << 16, 1 << 16, decode(repeat(lpad(to_hex(n), 4, '0'), 1 << 15), 'hex')
+            FROM generate_series(0, 99) AS n
+            """)
+        #expect(try fixture.database.run(limits.pieces(of: "b", before: .max)).count == 2)
+        #expect(try fixture.database.run(limits.pieces(of: "b", from: 0)).count == 16)
+        let blob = try node.area.openBlob("b")
+        var bytes = (0..<100).flatMap { number in (0..<1 << 16).map { $0 % 2 == 0 ? 0 : UInt8(number) } }
+        #expect(try blob.readAll() == bytes)
+        for step in 1...50 {
+            let part = content(60 << 10, seed: UInt64(step))
+            try blob.append(part)
+            bytes += part
+            try blob.synchronize(including: .name)
+            try fixture.record("b", offset: Int64(bytes.count), by: node)
+            #expect(blob.state.withLock { $0.pieces.reduce(0) { $0 + $1.inlineSize } } <= 5 << 16)
+        }
+        #expect(try fixture.count("onward.piece WHERE data IS NOT NULL") == 150)
+        #expect(try blob.readAll() == bytes)
+    }
+
     private func isGarbage(_ key: String) throws -> Bool {
         try fixture.count("onward.garbage WHERE object = $1", [.text(key)]) > 0
     }

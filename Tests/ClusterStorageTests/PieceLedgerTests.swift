@@ -1,4 +1,5 @@
 import ObjectStorage
+import PostgreSQL
 import SystemCalls
 import Testing
 
@@ -14,7 +15,8 @@ import Testing
         let ledger = PieceLedger()
         self.ledger = ledger
         storage = try PieceStorage(
-            objects: MemoryObjectStore(), ledger: ledger, limits: PieceLimits(), writers: 1, session: { 1 })
+            objects: MemoryObjectStore(), database: Database(DatabaseURI(parsing: "postgresql://localhost")),
+            ledger: ledger, limits: PieceLimits(), writers: 1, session: { 1 })
         blob = ObjectBlob("b", isNew: false, in: storage)
     }
 

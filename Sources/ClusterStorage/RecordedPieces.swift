@@ -1,27 +1,25 @@
 import HTTPSemantics
 import ObjectStorage
-import PostgreSQL
 import SystemCalls
 import UploadStorage
 
-/// The bytes of a published file. A part of the list of its pieces is in memory.
+/// The bytes of a published file, or the first bytes of an upload, whose pieces are in the database and do not change. A
+/// part of the list of the pieces is in memory.
 ///
 /// A file that is replaced or removed has no rows of pieces any more. Then the listed pieces can still be read, until a
 /// collector deletes their objects.
-final class PublishedPieces: PublishedContent {
+final class RecordedPieces: PublishedContent {
     private let blob: String
-    private let size: Int64
-    private let database: Database
+    let size: Int64
     private let storage: PieceStorage
     private let reader: ObjectReader
     /// The consecutive pieces whose list is in memory.
     private let listed: Monitor<[Piece]>
 
-    /// - Parameter first: the first pieces of the blob: all, or as many as one list contains.
-    init(of blob: String, size: Int64, first: [Piece], database: Database, storage: PieceStorage) {
+    /// - Parameter first: a list of the first pieces, if they have been read.
+    init(of blob: String, size: Int64, first: [Piece] = [], storage: PieceStorage) {
         self.blob = blob
         self.size = size
-        self.database = database
         self.storage = storage
         reader = ObjectReader(storage)
         listed = Monitor(first)
@@ -65,14 +63,7 @@ final class PublishedPieces: PublishedContent {
         }
         let known = listed.withLock { $0 }
         if contains(known) { return known }
-        let next: [Piece]
-        do throws(DatabaseError) {
-            next = [Piece](
-                try database.run(
-                    DatabaseStatement(
-                        ClusterSQL.piecesFrom,
-                        [.text(blob), .integer(position), .integer(Int64(storage.limits.maxListed))])))
-        } catch { throw error.errno }
+        let next = try storage.list(storage.limits.pieces(of: blob, from: position))
         // The file may have been replaced or removed.
         guard contains(next) else { throw .inputOutput }
         listed.withLock { $0 = next }
