@@ -62,9 +62,12 @@ struct TokenAuthorizerTests {
         let authorizer = try authorizer()
         #expect(
             try allowed(authorizer, "token-of-all", at: "/files/x") == [
-                .discover, .read, .readMetrics, .create, .write,
+                .discover, .read, .readApplication, .readMetrics, .create, .write,
             ])
-        #expect(try allowed(authorizer, "token-of-reader", at: "/files/x") == [.discover, .read, .readMetrics])
+        #expect(
+            try allowed(authorizer, "token-of-reader", at: "/files/x") == [
+                .discover, .read, .readApplication, .readMetrics,
+            ])
         #expect(try allowed(authorizer, "token-of-maker", at: "/files/x") == [.discover, .create])
     }
 
@@ -78,7 +81,7 @@ struct TokenAuthorizerTests {
     func prefixes(path: String, isCovered: Bool) throws {
         #expect(
             try allowed(authorizer(), "token-of-box", at: path)
-                == (isCovered ? [.discover, .read, .readMetrics, .create] : []))
+                == (isCovered ? [.discover, .read, .readApplication, .readMetrics, .create] : []))
     }
 
     @Test(
@@ -107,7 +110,7 @@ struct TokenAuthorizerTests {
         let path = try PathSegments(decoding: "/files/x")
         #expect(unidentified == .anonymous)
         #expect(authorizer.refusal(of: unidentified, .read, at: path) == nil)
-        for operation in [AccessOperation.discover, .readMetrics, .create, .write] {
+        for operation in [AccessOperation.discover, .readApplication, .readMetrics, .create, .write] {
             #expect(authorizer.refusal(of: unidentified, operation, at: path)?.problem.status == 401)
         }
         #expect(throws: AuthorizationRefusal.self) { try identify(authorizer, [], method: .put) }

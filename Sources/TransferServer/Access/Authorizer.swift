@@ -48,6 +48,8 @@ public enum AccessOperation: Sendable, Hashable, CaseIterable {
     case discover
     /// Read a resource of a handler (`GET`, `HEAD`).
     case read
+    /// Read a resource of an application behind a route (`GET`, `HEAD`). Public reading does not include it.
+    case readApplication
     /// Read the server's metrics.
     case readMetrics
     /// Create a file with a new name, or append to, retrieve or cancel an upload.

@@ -64,7 +64,7 @@ public final class TokenAuthorizer: Authorizer {
         guard let token = tokens.first(where: { $0.credential == identity.credential }),
             token.name == identity.principal
         else { return Self.invalid }
-        if identity.isSession && operation != .read { return Self.missing }
+        if identity.isSession && ![.read, .readApplication].contains(operation) { return Self.missing }
         if operation == .read && allowsPublicReading { return nil }
         guard token.allows(operation) else { return Self.insufficientScope(operation) }
         guard token.covers(path) else { return Self.beyondPrefix }
@@ -96,7 +96,7 @@ public final class TokenAuthorizer: Authorizer {
     private static func insufficientScope(_ operation: AccessOperation) -> AuthorizationRefusal {
         let detail =
             switch operation {
-            case .read, .readMetrics: "The token does not allow reading."
+            case .read, .readApplication, .readMetrics: "The token does not allow reading."
             case .create: "The token does not allow uploads."
             case .write: "The token does not allow replacing or deleting files."
             case .discover: "The token does not allow this request."
@@ -124,7 +124,7 @@ extension TokenList.Token {
     func allows(_ operation: AccessOperation) -> Bool {
         switch operation {
         case .discover: true
-        case .read, .readMetrics: scopes.contains(.read)
+        case .read, .readApplication, .readMetrics: scopes.contains(.read)
         case .create: scopes.contains(.create) || scopes.contains(.write)
         case .write: scopes.contains(.write)
         }

@@ -46,7 +46,8 @@ struct TargetEndpoint {
     // MARK: Streams
 
     private func stream(to handler: any StreamingHandler, _ dialect: Dialect) -> RequestStep {
-        let operation: AccessOperation = request.method == .post ? .create : AccessOperation(request.method)
+        var operation: AccessOperation = request.method == .post ? .create : AccessOperation(request.method)
+        if operation == .read { operation = .readApplication }
         if let refusal = refusal(operation) { return .respond(refusal) }
         if request.lacksLength && !request.method.isSafe && request.method != .delete {
             return .respond(ProblemDetails.missingLength)

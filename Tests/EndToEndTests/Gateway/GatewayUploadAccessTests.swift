@@ -75,6 +75,19 @@ struct GatewayUploadAccessTests {
         }
     }
 
+    @Test("--public-read opens files, and no route")
+    func publicReading() throws {
+        let origin = try ScriptedOrigin(Fixture.accept)
+        let fixture = try TokenFixture(Self.tokens, ["--route", "/app=\(origin.url)", "--public-read"])
+        #expect(try fixture.server.exchange(Request("GET", "/files/")).status == 200)
+        for method in ["GET", "HEAD"] {
+            #expect(try fixture.server.exchange(Request(method, "/app/x")).status == 401, "\(method)")
+        }
+        #expect(origin.requests.isEmpty)
+        let response = try fixture.server.exchange(Request("GET", "/app/x").with(token: Self.alice))
+        #expect(response.status == 201 && origin.requests.count == 1, "\(response)")
+    }
+
     @Test(
         "an upload of an open route belongs to the token with which it was created, or to all clients without a token")
     func openRoute() throws {
