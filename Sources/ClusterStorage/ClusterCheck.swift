@@ -69,7 +69,8 @@ package final class ClusterCheck: StoreCheck {
                 let size = rows.integer(row, 2), let blob = rows.text(row, 5), let modified = rows.integer(row, 6)
             else { return }
             do throws(StoreError) {
-                guard try cluster.rows(ClusterSQL.sizeOfBlob, [.text(blob)]).integer(0, 0) == size else {
+                // An empty file has no piece.
+                guard try cluster.rows(ClusterSQL.sizeOfBlob, [.text(blob)]).integer(0, 0) ?? 0 == size else {
                     throw .io(.inputOutput, during: "read its pieces")
                 }
                 body(name, try file(blob, size, modified, storage).sha256())

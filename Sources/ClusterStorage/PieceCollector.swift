@@ -169,6 +169,7 @@ package final class PieceCollector: Sendable {
             while try run(ClusterSQL.dropPieces, [rows[row, 0]]).integer(0, 0) == Int64(ClusterSQL.maxDropped) {
                 if isClosed { return false }
             }
+            if isClosed { return false }
         }
         return try endPage("pieces", next: rows.count < settings.batchSize ? nil : rows.text(rows.count - 1, 0))
     }

@@ -23,9 +23,10 @@ struct ClusterCheckTests {
             try put(nodes[1], "cut", 1_000_000)
             try put(nodes[0], "pieces", 10)
             try put(nodes[0], "good", 200_000)
+            try put(nodes[1], "empty", 0)
             _ = try nodes[0].begin(.v8, "/files/part", Array(Self.content[..<9_000_000]), length: 20_000_000)
             try cluster.run(["check"]).expectOutput(
-                "checked uploads: 1, unfinished: 1; checked files: 4; no damage\n")
+                "checked uploads: 1, unfinished: 1; checked files: 5; no damage\n")
 
             let (bucket, storage, database) = (cluster.bucket, cluster.storage, cluster.database)
             let missing = try cluster.objects(of: "missing")
@@ -70,7 +71,7 @@ struct ClusterCheckTests {
                 #expect(!line.isEmpty && words.allSatisfy { line.contains($0) }, "\(start): \(check.output)")
             }
             #expect(lines.count == 10, "\(check.output)")
-            #expect(lines.last?.hasSuffix("checked files: 4; damage findings: 4") == true, "\(check.output)")
+            #expect(lines.last?.hasSuffix("checked files: 5; damage findings: 4") == true, "\(check.output)")
 
             let objects = try cluster.run(["check", "--json", "--digests"]).output.split(separator: "\n").map {
                 try #require(JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
@@ -78,12 +79,12 @@ struct ClusterCheckTests {
             let findings = objects.filter { $0["event"] as? String == "finding" }
             #expect(findings.count { $0["severity"] as? String == "damage" } == 4 + 3, "\(objects)")
             let digests = objects.filter { $0["event"] as? String == "digest" }
-            #expect(digests.map { $0["path"] as? String } == ["files/good"], "\(objects)")
+            #expect(digests.map { $0["path"] as? String } == ["files/empty", "files/good"], "\(objects)")
             var digest = RunningDigest(.sha256)
             Self.content[..<200_000].withUnsafeBytes { digest.update($0) }
-            #expect(digests.first?["sha-256"] as? String == digest.finalized().hexadecimal)
+            #expect(digests.last?["sha-256"] as? String == digest.finalized().hexadecimal)
             let summary = try #require(objects.last)
-            #expect(summary["event"] as? String == "checked" && summary["files"] as? Int == 4, "\(summary)")
+            #expect(summary["event"] as? String == "checked" && summary["files"] as? Int == 5, "\(summary)")
         }
     }
 
