@@ -100,15 +100,14 @@ package struct PrivateDirectory: Sendable {
         try descriptor.open(at: name, [.readOnly, .noFollow, .nonBlocking]).content(from: start)
     }
 
-    /// Appends `bytes` to a file, on stable storage.
-    /// - Returns: the size of the file. Other processes may also have appended bytes.
+    /// Appends `bytes` to a file.
+    /// - Returns: the file, whose synchronization makes the bytes durable.
     @discardableResult
-    package func append(_ bytes: [UInt8], to name: FilePath) throws(Errno) -> Int64 {
+    package func append(_ bytes: [UInt8], to name: FilePath) throws(Errno) -> FileDescriptor {
         let file = try descriptor.open(at: name, [.writeOnly, .append, .noFollow, .nonBlocking])
         // The offset has no effect with O_APPEND.
         try file.write(bytes, at: 0)
-        try file.synchronizeData()
-        return try file.status().size
+        return file
     }
 
     private func failure(_ name: FilePath, _ reason: String) -> StateError {

@@ -100,6 +100,68 @@ struct SimultaneousUploadsTests {
         #expect(try status.objects().compactMap { $0.text("file") } == [first])
     }
 
+    /// Each call of fdatasync adds a byte to a log, and then waits while a file exists.
+    private static let heldSynchronization = #"""
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <fcntl.h>
+        #include <stdlib.h>
+        #include <unistd.h>
+
+        int fdatasync(int file) {
+            int (*next)(int) = (int (*)(int))dlsym(RTLD_NEXT, "fdatasync");
+            int log = open(getenv("SYNCHRONIZATIONS"), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+            if (write(log, "s", 1) != 1) abort();
+            close(log);
+            while (access(getenv("HOLD"), F_OK) == 0) usleep(1000);
+            return next(file);
+        }
+        """#
+
+    @Test(
+        "While the list of a command is synchronized, the other uploads continue",
+        .enabled(if: PreloadedLibrary.compiler != nil, "needs a C compiler"))
+    func synchronization() throws {
+        let home = try CommandHome()
+        let library = try PreloadedLibrary(Self.heldSynchronization, in: home.directory)
+        let (log, hold) = (home.path + "/synchronizations", home.path + "/hold")
+        let synchronizations = { @Sendable in FileManager.default.contents(atPath: log)?.count ?? 0 }
+        let state = Monitor((creations: 0, isHeld: false))
+        // The first file is sent alone. The state of the second upload is saved until all other creations have arrived,
+        // which are refused. 20 of them begin after the 64 that can run at the same time.
+        let count = 85
+        let server = try ScriptedServer { request, reply in
+            if request.method != "POST" { return try reply.respond(204) }
+            let number = state.withLock { state in
+                state.creations += 1
+                return state.creations
+            }
+            if number > 2 {
+                _ = state.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0.isHeld ? () : nil }
+                if number == count { #expect(unlink(hold) == 0) }
+                return try reply.respond(422)
+            }
+            if number == 2 { #expect(FileManager.default.createFile(atPath: hold, contents: nil)) }
+            try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/\(number)")]))
+            if number == 2 {
+                let isHeld: Bool? = pollUntil(within: .seconds(60)) { synchronizations() == 3 ? true : nil }
+                #expect(isHeld == true)
+                state.withLock { $0.isHeld = true }
+                state.notifyAll()
+            }
+            try reply.discardContent()
+            try created(number, reply)
+        }
+        let files = try (0..<count).map { try home.file([1], "f\($0)") }
+        let run = try home.start(
+            ["put", "--quiet"] + files + [server.url + "/files/"],
+            environment: ["LD_PRELOAD": library.path, "SYNCHRONIZATIONS": log, "HOLD": hold])
+        try run.expect(69)
+        #expect(state.withLock { $0.creations } == count)
+        // The list is synchronized for the state of each of two uploads, and for their ends.
+        #expect(synchronizations() == 4)
+    }
+
     @Test("After a signal, there is a message with the name of each file, and the advice is printed once")
     func paused() throws {
         let server = try resumable { number, reply in

@@ -161,13 +161,19 @@ struct SentFilesList {
 
     /// Appends the changes and waits until they are on stable storage. After that, the caller deletes the state of a
     /// file that was sent: if the deletion survived a power loss, but the change did not, the file would be sent again.
-    mutating func append(_ changes: [Change]) throws(Errno) {
+    mutating func append(_ changes: [Change]) throws(Errno) { try write(changes).synchronizeData() }
+
+    /// Appends the changes.
+    /// - Returns: the file, whose synchronization makes the changes durable.
+    mutating func write(_ changes: [Change]) throws(Errno) -> FileDescriptor {
         let lines = changes.flatMap(\.line)
-        let size = try states.append(lines, to: fileName)
+        let file = try states.append(lines, to: fileName)
+        let size = try file.status().size
         // If another process has also appended, all records are read later.
-        guard size == position + Int64(lines.count) else { return }
+        guard size == position + Int64(lines.count) else { return file }
         position = size
         for change in changes { apply(change.record) }
+        return file
     }
 
     func remove() { states.remove(fileName) }

@@ -157,28 +157,39 @@ final class SentFilesLists: Sendable {
 
     /// - Returns: the error of each change; `nil` if it succeeded.
     private func write(_ batch: [Waiting]) -> [Errno?] {
+        var failures = batch.map { $0.isOwn ? Errno.noSuchFile : nil }
+        for (part, isOwn, file) in append(batch) {
+            do throws(Errno) {
+                // The lists are not locked meanwhile, so that the running transfers continue, and add the changes of the
+                // next batch.
+                try file.get().synchronizeData()
+                // A file that was sent is noted in all lists, so an error of another list remains.
+                if isOwn { for index in part where batch[index].isOwn { failures[index] = nil } }
+            } catch {
+                // Another command may have removed its list, which does not hide the error of a list that exists.
+                for index in part where failures[index] ?? .noSuchFile == .noSuchFile { failures[index] = error }
+            }
+        }
+        return failures
+    }
+
+    /// Appends the changes to the lists, which then have to be synchronized.
+    /// - Returns: for each changed list the indices of its changes, whether it is the list of this command, and its file.
+    private func append(_ batch: [Waiting]) -> [(part: [Int], isOwn: Bool, file: Result<FileDescriptor, Errno>)] {
         state.withLock { state in
             // Only files that were sent are noted in the lists of other commands.
             if !batch.allSatisfy(\.isOwn) { refresh(&state) }
-            var failures = batch.map { $0.isOwn ? Errno.noSuchFile : nil }
+            var appended: [(part: [Int], isOwn: Bool, file: Result<FileDescriptor, Errno>)] = []
             for name in Array(state.lists.keys) {
                 let isOwn = name == state.own
                 _ = state.change(name) { list in
                     let part = batch.indices.filter { (isOwn || !batch[$0].isOwn) && list.has(batch[$0].transfer) }
                     if part.isEmpty { return }
-                    do throws(Errno) {
-                        try list.append(part.map { batch[$0].change })
-                        // A file that was sent is noted in all lists, so an error of another list remains.
-                        if isOwn { for index in part where batch[index].isOwn { failures[index] = nil } }
-                    } catch {
-                        // Another command may have removed its list, which does not hide the error of a list that exists.
-                        for index in part where failures[index] ?? .noSuchFile == .noSuchFile {
-                            failures[index] = error
-                        }
-                    }
+                    let file = Result { () throws(Errno) in try list.write(part.map { batch[$0].change }) }
+                    appended.append((part, isOwn, file))
                 }
             }
-            return failures
+            return appended
         }
     }
 
