@@ -109,7 +109,12 @@ extension ClusterCatalog {
         var events = 0
         var position = 0
         for change in changes {
-            let outcome = outcome(of: change, results[position..<position + change.statements.count])
+            var outcome = outcome(of: change, results[position..<position + change.statements.count])
+            if outcome == .failure(.superseded), let id = change.ended.first,
+                node.session.withLock({ $0.canRepeat(id, of: number) })
+            {
+                outcome = .failure(.unavailable("the session was opened again"))
+            }
             position += change.statements.count
             outcomes.append(outcome)
             guard case .success(let removed) = outcome else {

@@ -11,8 +11,9 @@ extension ClusterSQL {
         -- living session renews its row. After the clock of the database was set back, the row of a session that has not
         -- been renewed since can have a time that no session reaches: such a session has ended, too.
         --
-        -- `steady_since` is the time since which the session was renewed without a long pause. If a session was not, the
-        -- database may have been unavailable for all nodes, or its clock was set.
+        -- `renewed_at` is the time of the opening or of the last renewal, and `steady_since` the time since which the session
+        -- was renewed without a long pause. If a session was not, the database may have been unavailable for all nodes, or its
+        -- clock was set.
         --
         -- `process` identifies the process that has opened the session with its attempt `opening`. Only the last session
         -- of a process is alive. While an exclusive session is alive, no other one is opened.
@@ -25,20 +26,21 @@ extension ClusterSQL {
             batch bigint NOT NULL DEFAULT 0,
             delivers_events boolean NOT NULL DEFAULT true,
             alive_until timestamptz NOT NULL,
+            renewed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
             steady_since timestamptz NOT NULL DEFAULT clock_timestamp()
         );
         CREATE FUNCTION onward.is_alive(alive_until timestamptz) RETURNS boolean LANGUAGE sql AS
         $$ SELECT alive_until > clock_timestamp() AND alive_until <= clock_timestamp() + interval '30 seconds' $$;
 
-        -- Whether a session that ends then was renewed in the last half of its lifetime.
-        CREATE FUNCTION onward.is_recent(alive_until timestamptz) RETURNS boolean LANGUAGE sql AS
-        $$ SELECT alive_until > clock_timestamp() + interval '7.5 seconds' $$;
+        -- Whether a session was renewed in the last half of its lifetime, and the clock was not set back since.
+        CREATE FUNCTION onward.is_recent(alive_until timestamptz, renewed_at timestamptz) RETURNS boolean LANGUAGE sql AS
+        $$ SELECT alive_until > clock_timestamp() + interval '7.5 seconds' AND renewed_at <= clock_timestamp() $$;
 
         -- Whether a session can acquire an upload that a target resource processes from a session that has ended. It cannot
         -- for ten seconds after an outage that it has noticed: within this time a node that lives opens its next session,
         -- which adopts the upload.
         CREATE FUNCTION onward.is_steady(session_ bigint) RETURNS boolean LANGUAGE sql AS
-        $$ SELECT EXISTS (SELECT FROM onward.node WHERE session = session_ AND onward.is_recent(alive_until)
+        $$ SELECT EXISTS (SELECT FROM onward.node WHERE session = session_ AND onward.is_recent(alive_until, renewed_at)
             AND steady_since < clock_timestamp() - interval '10 seconds') $$;
 
         -- Opens a session, and ends the earlier ones of the process: also those of whose opening the process has got no
@@ -48,7 +50,8 @@ extension ClusterSQL {
         --
         -- The session adopts the uploads `ids` that earlier sessions of the process have held with these fences, and that
         -- its target resources process. The holds continue: if another session has acquired an upload since, its fence is
-        -- higher. A row that a transaction has locked is not adopted, so that the opening does not wait for it.
+        -- higher, except after a failover that has lost changes; but then a living session of another process keeps it.
+        -- A row that a transaction has locked is not adopted, so that the opening does not wait for it.
         CREATE FUNCTION onward.open_session(
             process_ text, opening_ bigint, name_ text, milliseconds bigint, delivers_events_ boolean,
             is_exclusive_ boolean, ids bytea[], fences bigint[]
@@ -81,7 +84,9 @@ extension ClusterSQL {
             UPDATE onward.upload SET holder = opened WHERE id = ANY (ARRAY(
                 SELECT u.id FROM onward.upload u JOIN unnest(ids, fences) AS h (id, fence)
                     ON u.id = h.id AND u.fence = h.fence
-                WHERE u.phase = 1 FOR UPDATE OF u SKIP LOCKED));
+                WHERE u.phase = 1 AND NOT EXISTS (SELECT FROM onward.node n
+                    WHERE n.session = u.holder AND n.process <> process_ AND n.alive_until > '-infinity')
+                FOR UPDATE OF u SKIP LOCKED));
             RETURN opened;
         END $$;
 

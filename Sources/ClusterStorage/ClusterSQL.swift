@@ -27,7 +27,8 @@ enum ClusterSQL {
     static let openSession = "SELECT onward.open_session($1, $2, $3, $4, $5, $6, $7, $8)"
     static let renewSession = """
         UPDATE onward.node SET alive_until = clock_timestamp() + $2 * interval '1 millisecond',
-            steady_since = CASE WHEN onward.is_recent(alive_until) THEN steady_since ELSE clock_timestamp() END
+            steady_since = CASE WHEN onward.is_recent(alive_until, renewed_at) THEN steady_since ELSE clock_timestamp() END,
+            renewed_at = clock_timestamp()
         WHERE session = $1 AND alive_until > clock_timestamp()
         RETURNING \(clock)
         """

@@ -139,6 +139,11 @@ package struct NodeSession: Sendable, Hashable {
     /// The hold of an upload, which may have ended. The database rejects changes without a hold.
     package func lastHold(_ id: UploadID) -> Hold? { holds[id] }
 
+    /// Whether a change that an earlier session has sent can be repeated if it is refused: the upload is still held, so the
+    /// session that has adopted it can make the change.
+    /// - Parameter session: the session that has sent the change.
+    package func canRepeat(_ id: UploadID, of session: Int64) -> Bool { session != number && holds[id] != nil }
+
     /// Whether this node neither holds nor acquires the upload.
     package func isUnknown(_ id: UploadID) -> Bool { holds[id] == nil && acquiring[id] == nil }
 

@@ -337,23 +337,32 @@ struct ClusterHoldTests {
             return unlocked.count == 3 ? true : nil
         }
         #expect(isLocked == true)
-        let opened = try fixture.run(
-            ClusterSQL.openSession,
-            [
-                .text("p"), .integer(1), .text("a"), .integer(15_000), .boolean(true), .boolean(false),
-                .byteArrays(rows.map(\.id.bytes)), .integers([1, 1, 2, 1]),
-            ]
-        ).integer(0, 0)
+        func open(_ process: String) throws -> Int64? {
+            try fixture.run(
+                ClusterSQL.openSession,
+                [
+                    .text(process), .integer(100), .text("a"), .integer(15_000), .boolean(true), .boolean(false),
+                    .byteArrays(rows.map(\.id.bytes)), .integers([1, 1, 2, 1]),
+                ]
+            ).integer(0, 0)
+        }
+        func holders() throws -> [Int64?] {
+            try rows.map { row in
+                try fixture.run("SELECT holder FROM onward.upload WHERE id = $1", [.bytes(row.id.bytes)]).integer(0, 0)
+            }
+        }
+        // A living session of another process keeps its uploads, whatever another one knows.
+        _ = try open("another")
+        #expect(try holders() == [holder, holder, holder, holder])
+        let process = try fixture.run("SELECT process FROM onward.node WHERE session = $1", [.integer(holder)])
+        let opened = try open(#require(process.text(0, 0)))
         try fixture.run(
             """
             SELECT pg_terminate_backend(pid) FROM pg_stat_activity
             WHERE query LIKE 'SELECT pg_sleep(60)%' AND datname = current_database()
             """)
         locking.join()
-        let holders = try rows.map { row in
-            try fixture.run("SELECT holder FROM onward.upload WHERE id = $1", [.bytes(row.id.bytes)]).integer(0, 0)
-        }
-        #expect(holders == [holder, opened, holder, holder])
+        #expect(try holders() == [holder, opened, holder, holder])
     }
 
     @Test("a session is steady while it is renewed in time, from ten seconds after its opening on")
@@ -377,6 +386,18 @@ struct ClusterHoldTests {
         #expect(try isSteady() == false)
         try renew()
         #expect(try isSteady() == false)
+        try fixture.setSteady(session)
+        #expect(try isSteady() == true)
+        // The clock was set back.
+        try fixture.run(
+            """
+            UPDATE onward.node SET alive_until = alive_until + interval '1 hour', renewed_at = renewed_at + interval '1 hour',
+                steady_since = clock_timestamp() + interval '1 hour'
+            """)
+        #expect(try isSteady() == false)
+        try renew()
+        let isReset = try fixture.run("SELECT steady_since <= clock_timestamp() FROM onward.node").boolean(0, 0)
+        #expect(try isSteady() == false && isReset == true)
         try fixture.setSteady(session)
         #expect(try isSteady() == true)
         try fixture.endSession(session)

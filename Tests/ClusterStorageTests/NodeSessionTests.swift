@@ -42,6 +42,8 @@ import UploadStorage
         #expect(session.hold(id, at: 90 * second)?.fence == 3 && session.hold(other, at: 0) == nil)
         #expect(session.opened(5, sentAt: 90 * second, adopting: [id, other]) == [])
         #expect(session.lastHold(id)?.fence == 3 && session.lastHold(other) == nil)
+        // A change that session 4 has sent, and that the database has received after the adoption, can be repeated.
+        #expect(session.canRepeat(id, of: 4) && !session.canRepeat(id, of: 5) && !session.canRepeat(other, of: 4))
         // It is kept again.
         #expect(session.ended() == [] && session.opened(6, sentAt: 120 * second) == [id])
         #expect(session.hold(id, at: 120 * second) == nil && session.fences == [:])
