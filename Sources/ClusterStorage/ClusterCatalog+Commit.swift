@@ -110,7 +110,7 @@ extension ClusterCatalog {
         var position = 0
         for change in changes {
             var outcome = outcome(of: change, results[position..<position + change.statements.count])
-            if outcome == .failure(.superseded), let id = change.ended.first,
+            if outcome == .failure(.superseded), change.kind == .refusable, let id = change.ended.first,
                 node.session.withLock({ $0.canRepeat(id, of: number) })
             {
                 outcome = .failure(.unavailable("the session was opened again"))

@@ -224,7 +224,7 @@ struct SentFilesListTests {
         for end in before.count..<after.count {
             try place.directory().replace(list.fileName, with: Data(after[..<end]))
             var reader = list.refreshedCopy(in: place)
-            try place.directory().append(Array(after[end...]), to: list.fileName)
+            _ = try place.directory().append(Array(after[end...]), to: list.fileName)
             let isThere = reader.refresh()
             #expect(isThere && reader.sent == [members[0].path], "\(end)")
         }

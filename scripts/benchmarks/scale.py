@@ -43,7 +43,7 @@ class Storage:
         self.begin("storage", self.weed, "server", f"-dir={self.directory}/objects", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3",
                    f"-s3.port={self.s3_port}", f"-s3.config={identities}", "-s3.autoCreateBucket", "-s3.iam=false",
                    "-s3.port.iceberg=0", "-s3.port.lance=0", "-master.telemetry=false", "-master.volumeSizeLimitMB=1024",
-                   "-volume.max=50", "-volume.minFreeSpace=64MiB", f"-metricsPort={self.metrics_port}", *options)
+                   "-volume.max=100", "-volume.minFreeSpace=64MiB", f"-metricsPort={self.metrics_port}", *options)
         await_condition(lambda: accepts(self.port) and accepts(self.s3_port) and accepts(self.metrics_port), "the storage")
         await_condition(lambda: self.query("SELECT 1") == "1", "the database")
 

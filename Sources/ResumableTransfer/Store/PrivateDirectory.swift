@@ -102,7 +102,6 @@ package struct PrivateDirectory: Sendable {
 
     /// Appends `bytes` to a file.
     /// - Returns: the file, whose synchronization makes the bytes durable.
-    @discardableResult
     package func append(_ bytes: [UInt8], to name: FilePath) throws(Errno) -> FileDescriptor {
         let file = try descriptor.open(at: name, [.writeOnly, .append, .noFollow, .nonBlocking])
         // The offset has no effect with O_APPEND.

@@ -8,8 +8,8 @@ public final class TokenAuthorizer: Authorizer {
 
     /// - Parameters:
     ///   - list: the tokens that are valid now.
-    ///   - allowsPublicReading: whether files and listings can be read without a token. The metrics always require a
-    ///     token.
+    ///   - allowsPublicReading: whether files and listings can be read without a token. The metrics and
+    ///     applications behind routes always require a token.
     public init(_ list: TokenList, allowsPublicReading: Bool = false) {
         self.list = Monitor(list)
         self.allowsPublicReading = allowsPublicReading
@@ -64,7 +64,7 @@ public final class TokenAuthorizer: Authorizer {
         guard let token = tokens.first(where: { $0.credential == identity.credential }),
             token.name == identity.principal
         else { return Self.invalid }
-        if identity.isSession && ![.read, .readApplication].contains(operation) { return Self.missing }
+        if identity.isSession && operation != .read { return Self.missing }
         if operation == .read && allowsPublicReading { return nil }
         guard token.allows(operation) else { return Self.insufficientScope(operation) }
         guard token.covers(path) else { return Self.beyondPrefix }

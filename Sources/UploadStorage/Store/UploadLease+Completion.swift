@@ -61,6 +61,7 @@ extension UploadLease {
                 guard case .unavailable = error, isProcessingRecorded, canWait() else { throw error }
                 let next = SystemClock.monotonicNanoseconds() + Self.completionPause
                 _ = upload.monitor.wait(until: next) { $0.machine.isCurrent(epoch) ? nil : () }
+                guard canWait() else { throw error }
             }
         }
     }
