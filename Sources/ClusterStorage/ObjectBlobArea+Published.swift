@@ -69,6 +69,8 @@ extension ObjectBlobArea {
         case "removed": return
         // The first attempt, or another request meanwhile, has removed the file that the caller named.
         case "missing" where isRepeated: return
+        // It is not known which of the two was first: the first attempt, or the file that another request has published since.
+        case "occupied" where isRepeated: throw .unavailable("the outcome of a removal is not known")
         case "occupied": throw .preconditionFailed
         case "directory": throw .targetIsDirectory
         case "file": throw .parentIsFile

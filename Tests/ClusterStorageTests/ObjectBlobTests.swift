@@ -112,7 +112,7 @@ struct ObjectBlobTests {
 
     @Test("an upload with many pieces needs the memory of a list, and its bytes can be read, appended and removed")
     func manyPieces() throws {
-        let (count, size) = (PostgreSQLCluster.isRequired ? 3_000_000 : 300_000, 64 << 10)
+        let (count, size) = (PostgreSQLCluster.isRequired ? 1_000_000 : 300_000, 64 << 10)
         let node = try fixture.node()
         try fixture.insertUpload("b", holder: node)
         try fixture.insertPieces("b", count, of: size, by: node)

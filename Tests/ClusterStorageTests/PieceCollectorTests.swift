@@ -258,7 +258,7 @@ struct PieceCollectorTests {
 
     @Test("a collector removes a blob with any number of pieces")
     func removalOfManyPieces() throws {
-        let (node, count) = (try fixture.node(), PostgreSQLCluster.isRequired ? 3_000_000 : 300_000)
+        let (node, count) = (try fixture.node(), PostgreSQLCluster.isRequired ? 1_000_000 : 300_000)
         try fixture.insertUpload("a", holder: node)
         try fixture.insertPieces("a", count, of: 10, by: node)
         try fixture.endUpload("a")
