@@ -288,7 +288,8 @@ extension ClusterCatalog {
             batch.inserted[row.id] = row.blob
             addPieces(to: &statement)
         case .advance(let advance):
-            node.session.withLock { $0.set(isProcessing: false, advance.id, fence: advance.epoch >> 32 + 1) }
+            let fence = NodeSession.fence(of: advance.epoch)
+            node.session.withLock { $0.set(isProcessing: false, advance.id, fence: fence) }
             statement = fenced(
                 ClusterSQL.advanceUpload, advance.id, advance.epoch,
                 [
@@ -298,7 +299,7 @@ extension ClusterCatalog {
             addPieces(to: &statement)
         case .markProcessing(let id, let epoch):
             statement = fenced(ClusterSQL.markProcessing, id, epoch)
-            result.processing = (id, epoch >> 32 + 1)
+            result.processing = (id, NodeSession.fence(of: epoch))
         // A publication is one transaction, so no decision is recorded before it.
         case .recordIntent, .withdraw: return ConditionalStatement(ClusterSQL.superseded)
         case .complete(let completion):

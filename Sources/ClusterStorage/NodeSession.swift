@@ -152,6 +152,9 @@ package struct NodeSession: Sendable, Hashable {
     /// The fences of all holds.
     package var fences: [UploadID: Int64] { holds.mapValues(\.fence) }
 
+    /// The fence of the hold in which a lease got its epoch: see onward.acquire.
+    static func fence(of epoch: Int64) -> Int64 { epoch >> 32 + 1 }
+
     package mutating func beginAcquiring(_ id: UploadID) { acquiring[id, default: 0] += 1 }
 
     package mutating func endAcquiring(_ id: UploadID) {

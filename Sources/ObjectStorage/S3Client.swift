@@ -103,7 +103,7 @@ package final class S3Client: ObjectStore {
             let path = try path(of: key)
             if keys.count == 1 || key.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value >= 0xFFFE }) {
                 let response = try sender.send(StorageRequest(.delete, path: path))
-                guard [.ok, .noContent, .notFound].contains(response.status), response.code != "NoSuchBucket" else {
+                guard [.ok, .noContent, .notFound].contains(response.status), !response.error.isMissingBucket else {
                     throw response.error
                 }
             } else {
