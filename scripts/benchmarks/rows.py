@@ -6,6 +6,7 @@ from .programs import Failure, await_condition
 from .wire import Connection, begin_upload
 
 FEW = 1000
+CREATED = 3000
 EXPIRING = 400
 
 
@@ -79,13 +80,13 @@ def await_idle(server):
 def requests(programs, server):
     """Measures requests and the expiry of uploads, whose maximum age is four seconds."""
     name = time.monotonic_ns()
-    created = programs.load(server, "create", f"c{name}-%", connections=16, requests=1000, size=100)
+    created = programs.load(server, "create", f"c{name}-%", connections=16, requests=CREATED, size=100)
     begun = time.perf_counter()
     for _ in range(10):
         if '"f1"' not in get(server.port, "/files/d/?limit=1000", "Accept: application/json\r\n"):
             raise Failure("no page of the listing")
     page = time.perf_counter() - begun
-    head = programs.load(server, "head", begin_upload(server.port, "idle"), requests=400)
+    head = programs.load(server, "head", begin_upload(server.port, "idle"), requests=4000)
     programs.load(server, "begin", f"e{name}-%", connections=16, requests=EXPIRING)
     before = server.cpu()
     await_condition(lambda: not os.listdir(server.root / "uploads"), "expiry", interval=0.05)
@@ -127,7 +128,7 @@ def rows(bench):
 
     work = f"beside {bench.rows:,} rows and files"
     names = {
-        "HEAD": "HEAD of an upload", "creation": "1,000 uploads of 100 bytes, 16 connections, relaxed",
+        "HEAD": "HEAD of an upload", "creation": f"{CREATED:,} uploads of 100 bytes, 16 connections, relaxed",
         "page": "page of 1,000 names of a directory", "expiry": f"expiry of {EXPIRING} uploads, CPU time",
     }
     for key, name in names.items():

@@ -62,6 +62,8 @@ def small(bench):
         work = f"4 KiB uploads, {connections} {plural}, durable"
         yield row(work, f"durable {connections}", "rate", "floor", f"floor {connections}", **target)
         yield row(work, f"durable {connections}", "rate", "HTTP floor", f"HTTP floor {connections}")
+        yield row(f"4 KiB uploads by the HTTP floor, {connections} {plural}, durable", f"HTTP floor {connections}", "rate",
+                  "floor", f"floor {connections}")
     for connections in (64, 16, 1):
         plural = "connections" if connections > 1 else "connection"
         target = {"relation": ">=", "limit": 0.4} if connections == 16 else {}
