@@ -40,7 +40,7 @@ extension FuzzTarget {
                 try require(atOnce == divided, "divided input is another response: \(atOnce), \(divided)")
                 try require(atOnce.content.count <= bytes.count, "the content is longer than the input")
                 try require(
-                    !atOnce.keepsConnection || (atOnce.isComplete && !endsConnection), "the connection is used again")
+                    !atOnce.isConnectionKept || (atOnce.isComplete && !endsConnection), "the connection is used again")
                 guard method == .head, atOnce.isComplete else { continue }
                 try require(atOnce.content.isEmpty, "a response to HEAD has content")
             }
@@ -53,7 +53,7 @@ private struct OriginResponse: Equatable {
     let head: String
     let content: [UInt8]
     let isComplete: Bool
-    let keepsConnection: Bool
+    let isConnectionKept: Bool
     let hasFailed: Bool
 
     init(_ input: [UInt8], to method: HTTPSemantics.Method, inPiecesOf size: Int, _ endsConnection: Bool) {
@@ -72,7 +72,7 @@ private struct OriginResponse: Equatable {
         interims = response.interims.map { "\($0.status) \($0.fields)" }
         head = response.head.map { "\($0.version) \($0.status) \($0.fields)" } ?? ""
         isComplete = response.isComplete
-        keepsConnection = response.keepsConnection
+        isConnectionKept = response.isConnectionKept
         hasFailed = response.failure != nil
         content = response.readAll()
     }

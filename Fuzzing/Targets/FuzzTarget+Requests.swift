@@ -19,7 +19,7 @@ extension FuzzTarget {
                 try checkUpload(head, framing, responses)
             }
             for dialect in Dialect.allCases {
-                try checkUpload(head, framing, UploadResponses(dialect: dialect, echoesVersion: true))
+                try checkUpload(head, framing, UploadResponses(dialect: dialect, shouldEchoVersion: true))
                 if let limits = UploadLimits(parsing: head.fields, dialect: dialect) {
                     let announced: Fields = ["Upload-Limit": limits.fieldValue(for: dialect)]
                     let again = UploadLimits(parsing: announced, dialect: dialect)
@@ -48,12 +48,12 @@ extension FuzzTarget {
             UploadLimits(), UploadLimits(maxSize: 5),
             UploadLimits(minSize: 3, maxAppendSize: 4, minAppendSize: 2, maxAge: 60),
         ]
-        let kind = RequestKind(method: head.method, addressesUpload: false, fields: head.fields, dialect: dialect)
+        let kind = RequestKind(method: head.method, isUploadResource: false, fields: head.fields, dialect: dialect)
         for limits in limits {
             var isComplete: Bool?
             if case .creation(let complete) = kind { isComplete = complete }
             let creation = Creation(dialect: dialect, isComplete: isComplete, framing: framing, fields: head.fields)
-            switch creation.decide(limits: limits, announces: responses.allowsInterimResponses) {
+            switch creation.decide(limits: limits, announces: responses.isInterimResponseAllowed) {
             case .refuse(let error): try checkRefusal(error, responses, limits)
             case .plain(let plan, _), .create(let plan):
                 try checkPlan(plan, framing, limits, start: 0)
@@ -61,7 +61,7 @@ extension FuzzTarget {
                     creation.declaredLength == nil || plan.length == creation.declaredLength, "\(plan) of \(creation)")
             }
         }
-        guard RequestKind(method: head.method, addressesUpload: true, fields: head.fields, dialect: dialect) == .append
+        guard RequestKind(method: head.method, isUploadResource: true, fields: head.fields, dialect: dialect) == .append
         else { return }
         let append: Append
         do throws(UploadError) {

@@ -64,7 +64,7 @@ extension ClusterCatalog {
         guard let outcomes = isAlone ? transact(changes) : commits.run(changes, by: { [self] in transact($0) }) else {
             return changes.map { _ in .failure(.superseded) }
         }
-        if changes.contains(where: \.reportsEvents) { node.notifyOfEvents() }
+        if changes.contains(where: \.canRecordEvents) { node.notifyOfEvents() }
         return outcomes
     }
 
@@ -90,7 +90,7 @@ extension ClusterCatalog {
             }
         } catch {
             ledger.add(unneeded: unneeded)
-            if error.mayHaveCommitted {
+            if error.isPossiblyCommitted {
                 for case let pieces? in changes.map(\.pieces) { ledger.outcomeBecameUnknown(of: pieces) }
             } else {
                 reject(changes)
@@ -236,11 +236,11 @@ extension ClusterCatalog {
             result.statements = [DatabaseStatement(ClusterSQL.removeEvents, [.integers(numbers)])]
         case .outbox(.setAside(let numbers)):
             result.statements = [DatabaseStatement(ClusterSQL.setEventsAside, [.integers(numbers)])]
-        case .outbox(.drop(let time, let limit, let onlySetAside)):
+        case .outbox(.drop(let time, let limit, let isOnlySetAside)):
             result.kind = .events
             result.statements = [
                 DatabaseStatement(
-                    onlySetAside ? ClusterSQL.dropEventsSetAside : ClusterSQL.dropEvents,
+                    isOnlySetAside ? ClusterSQL.dropEventsSetAside : ClusterSQL.dropEvents,
                     [.integer(Int64(limit)), .integer(time), .integer(session)])
             ]
         // `recordFile` and `removeFiles` do nothing, because the record of a file is a part of its row in `onward.name`.

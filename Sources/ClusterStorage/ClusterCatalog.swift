@@ -106,7 +106,7 @@ package final class ClusterCatalog: UploadCatalog {
         node.onHolds(requested: requested, lost: lost)
     }
 
-    package var receivesNotifications: Bool { node.receivesNotifications }
+    package var isReceivingNotifications: Bool { node.isReceivingNotifications }
 
     // MARK: Reads
 
@@ -181,7 +181,7 @@ package final class ClusterCatalog: UploadCatalog {
     /// Returns the events that this node delivers, or all events if it is not a server.
     package func events(after number: Int64, limit: Int) throws(StoreError) -> [OutboxEntry] {
         try entries(
-            node.deliversEvents
+            node.canDeliverEvents
                 ? node.deliverableEvents(after: number, limit: Int64(limit))
                 : node.read(ClusterSQL.listEvents, [.integer(number), .integer(Int64(limit))]))
     }
@@ -206,7 +206,7 @@ package final class ClusterCatalog: UploadCatalog {
         try readInSession(ClusterSQL.selectEvent, [.integer(number)]).boolean(0, 0) ?? false
     }
 
-    package var dropsEvents: Bool { node.isDelivering }
+    package var shouldDropEvents: Bool { node.isDelivering }
 
     package func countEvents() throws(StoreError) -> OutboxStatistics {
         let rows = try node.read(ClusterSQL.countEvents)
@@ -224,7 +224,7 @@ package final class ClusterCatalog: UploadCatalog {
     package func stopCounting() {}
     /// One transaction changes the offset and the pieces, so no server has to compare them. `onward check` does.
     package func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes] { [] }
-    package var needsVerification: Bool { false }
+    package var isVerificationNeeded: Bool { false }
     package func verify() throws(StoreError) {}
     package var damage: StoreError? { nil }
     /// The clock of the database continues while no node runs.

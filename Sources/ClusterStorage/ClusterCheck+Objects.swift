@@ -55,7 +55,7 @@ extension ClusterCheck {
             guard let object = rows.text(row, 0), let blob = rows.text(row, 1), let start = rows.integer(row, 2),
                 let size = rows.integer(row, 3)
             else { return nil }
-            return InspectedPiece(object: object, blob: blob, start: start, size: size, exists: false)
+            return InspectedPiece(object: object, blob: blob, start: start, size: size, hasObject: false)
         }
     }
 
@@ -66,7 +66,7 @@ extension ClusterCheck {
         for suspect in suspects {
             if try contains(suspect.object, suspect.size - 1) { continue }
             var loss = suspect
-            loss.exists = try exists(suspect.object)
+            loss.hasObject = try exists(suspect.object)
             lost[suspect.object] = loss
         }
         if lost.isEmpty { return [] }
@@ -101,7 +101,7 @@ extension ClusterCheck {
         defer { losses = [] }
         guard let first = losses.min(by: { $0.start < $1.start }) else { return }
         let rows = try cluster.rows(ClusterSQL.needs, [.text(first.blob), .integer(first.start)])
-        let (missing, short) = (losses.count { !$0.exists }, losses.count { $0.exists })
+        let (missing, short) = (losses.count { !$0.hasObject }, losses.count { $0.hasObject })
         let counts = [(missing, "missing"), (short, "too short")].filter { $0.0 > 0 }.map { "\($0.0) \($0.1)" }
         let detail =
             "objects: \(counts.joined(separator: ", ")); the first is \(first.object) with the bytes from \(first.start) on"

@@ -37,7 +37,7 @@ package final class ClusterCheck: StoreCheck {
         var start: Int64
         var size: Int64
         /// Whether the object exists; false before that was checked.
-        var exists: Bool
+        var hasObject: Bool
     }
 
     package convenience init(_ cluster: ClusterInspection) { self.init(cluster, Limits()) }

@@ -55,7 +55,7 @@ extension ClusterNode {
                     continue
                 }
                 if error.sqlState == ClusterSQL.CatalogError.sessionEnded { sessionWasRejected(number) }
-                if error.mayHaveCommitted { session.withLock { $0.outcomeBecameUnknown(in: number) } }
+                if error.isPossiblyCommitted { session.withLock { $0.outcomeBecameUnknown(in: number) } }
                 throw error
             }
         }
@@ -106,7 +106,7 @@ extension ClusterNode {
         }
         let outcome = outcomeResolution.wait(until: deadline) { $0.outcome(of: awaited) }
         guard let outcome else {
-            throw .unavailable("the outcome of a transaction is unknown", mayHaveCommitted: false)
+            throw .unavailable("the outcome of a transaction is unknown", isPossiblyCommitted: false)
         }
         if let outcome { throw outcome }
     }

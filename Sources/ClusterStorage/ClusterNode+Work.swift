@@ -15,8 +15,8 @@ extension ClusterNode {
         var (nextRemoval, nextProbe) = (next, next)
         while true {
             let mustProbe = work.wait(until: next) { work -> Bool? in
-                guard work.isClosing || work.probesNotifications else { return nil }
-                defer { work.probesNotifications = false }
+                guard work.isClosing || work.shouldProbeNotifications else { return nil }
+                defer { work.shouldProbeNotifications = false }
                 return true
             }
             if work.withLock({ $0.isClosing }) { return }
@@ -91,11 +91,11 @@ extension ClusterNode {
     // MARK: Notifications
 
     /// Whether notifications of the database arrive, without which no other node releases an upload for this node in time.
-    var receivesNotifications: Bool { notifications.withLock { $0.isArriving } }
+    var isReceivingNotifications: Bool { notifications.withLock { $0.isArriving } }
 
     /// Lets the thread of the regular work probe the notifications soon.
     func probeNotifications() {
-        work.withLock { $0.probesNotifications = true }
+        work.withLock { $0.shouldProbeNotifications = true }
         work.notifyAll()
     }
 
@@ -108,10 +108,10 @@ extension ClusterNode {
             Self.notification("probe \(probe)", to: number),
         ]
         guard (try? database.transaction(statements)) != nil else { return }
-        let (note, mustReconnect) = notifications.withLock { ($0.sent(probe), $0.mustReconnect) }
+        let (note, shouldReconnect) = notifications.withLock { ($0.sent(probe), $0.shouldReconnect) }
         if let note { report(note) }
         // A proxy before the database may have dropped the connection without an end.
-        if mustReconnect { listener.withLock { $0 }?.reconnect() }
+        if shouldReconnect { listener.withLock { $0 }?.reconnect() }
     }
 
     func receive(probe: Int) { if let note = notifications.withLock({ $0.received(probe) }) { report(note) } }
@@ -138,7 +138,7 @@ struct NotificationProbe {
     var isArriving: Bool { lastReceived > 0 && lastSent - lastReceived < Self.limit }
 
     /// Whether the connection has to be made again: after each ten probes that have not arrived.
-    var mustReconnect: Bool { lastSent > lastReceived && (lastSent - lastReceived).isMultiple(of: Self.limit) }
+    var shouldReconnect: Bool { lastSent > lastReceived && (lastSent - lastReceived).isMultiple(of: Self.limit) }
 
     /// The database has committed a probe.
     /// - Returns: the line for the log if notifications are missing.

@@ -19,7 +19,7 @@ package final class ClusterNode: Sendable {
     private let openingError = Monitor<StoreError?>(nil)
     private let isExclusive: Bool
     /// Whether this node may become the one that delivers events.
-    let deliversEvents: Bool
+    let canDeliverEvents: Bool
     private let times: NodeSession.Times
     let session: Monitor<NodeSession>
     let counts = Monitor(NodeCounts())
@@ -40,7 +40,7 @@ package final class ClusterNode: Sendable {
         /// The session that the database has rejected.
         var endedSession: Int64?
         /// Whether the channel was connected again, so that notifications are probed.
-        var probesNotifications = false
+        var shouldProbeNotifications = false
         var isClosing = false
     }
 
@@ -71,19 +71,19 @@ package final class ClusterNode: Sendable {
     /// - Parameters:
     ///   - control: the same database, not through PgBouncer, with a timeout below the lifetime of a session.
     ///   - name: a name for operators, such as the name of the host.
-    ///   - deliversEvents: whether this node may become the one that delivers events.
+    ///   - canDeliverEvents: whether this node may become the one that delivers events.
     ///   - isExclusive: whether the node can only be opened if no other one is, and no other one can be opened before its
     ///     only session has ended.
     ///   - report: is called with lines for the log, and must not block.
     package init(
         database: Database, control: Database, name: String, times: NodeSession.Times = NodeSession.Times(),
-        deliversEvents: Bool = true, isExclusive: Bool = false,
+        canDeliverEvents: Bool = true, isExclusive: Bool = false,
         report: @escaping @Sendable (ClusterObservation.Note) -> Void = { _ in }
     ) throws(StoreError) {
         self.database = database
         self.control = control
         self.name = name
-        self.deliversEvents = deliversEvents
+        self.canDeliverEvents = canDeliverEvents
         self.isExclusive = isExclusive
         self.times = times
         self.report = report
@@ -105,7 +105,7 @@ package final class ClusterNode: Sendable {
     /// A node with an open session that is never renewed, and no regular work, for tests.
     init(database: Database, session number: Int64) {
         (self.database, control, name, times) = (database, database, "test", NodeSession.Times())
-        (deliversEvents, isExclusive, report) = (true, false, { _ in })
+        (canDeliverEvents, isExclusive, report) = (true, false, { _ in })
         var open = NodeSession(times: times)
         open.opened(number, sentAt: .max >> 1)
         session = Monitor(open)
@@ -170,7 +170,7 @@ package final class ClusterNode: Sendable {
     }
 
     static let noSession = DatabaseError.unavailable(
-        "this server has no session in the database yet; it tries again every second", mayHaveCommitted: false)
+        "this server has no session in the database yet; it tries again every second", isPossiblyCommitted: false)
 
     static var now: Int64 { SystemClock.bootNanoseconds() }
 
@@ -221,7 +221,7 @@ package final class ClusterNode: Sendable {
         let statement = DatabaseStatement(
             ClusterSQL.openSession,
             [
-                .text(process), .integer(opening), .text(name), lifetimeMilliseconds, .boolean(deliversEvents),
+                .text(process), .integer(opening), .text(name), lifetimeMilliseconds, .boolean(canDeliverEvents),
                 .boolean(isExclusive), .byteArrays(kept.map(\.0)), .integers(kept.map(\.1)),
             ])
         guard let number = try control.run(statement).integer(0, 0) else { return }
@@ -330,7 +330,7 @@ extension DatabaseError {
     var sqlState: String? { if case .failed(let sqlState, _) = self { sqlState } else { nil } }
 
     /// Whether it is unknown whether the transaction was committed.
-    var mayHaveCommitted: Bool { if case .unavailable(_, true) = self { true } else { false } }
+    var isPossiblyCommitted: Bool { if case .unavailable(_, true) = self { true } else { false } }
 }
 
 extension StoreError {

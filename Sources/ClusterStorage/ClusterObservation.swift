@@ -53,8 +53,8 @@ package final class ClusterObservation: Sendable {
         let result =
             switch report.error {
             case nil: "committed"
-            case .unavailable(_, mayHaveCommitted: false): "unavailable"
-            case .unavailable(_, mayHaveCommitted: true): "unknown"
+            case .unavailable(_, isPossiblyCommitted: false): "unavailable"
+            case .unavailable(_, isPossiblyCommitted: true): "unknown"
             // An error of the database, or a rejection by one of our functions.
             case .failed: "refused"
             }

@@ -29,7 +29,8 @@ struct ClusterParts {
     /// - Parameter hasLongTimeouts: whether no client waits, so that slow requests to the object storage may take minutes.
     init(
         _ location: ClusterLocation, credentials: ObjectCredentials, configuration: StoreConfiguration,
-        observation: ClusterObservation = ClusterObservation(), deliversEvents: Bool = true, isExclusive: Bool = false,
+        observation: ClusterObservation = ClusterObservation(), canDeliverEvents: Bool = true,
+        isExclusive: Bool = false,
         hasLongTimeouts: Bool = false
     ) throws(StoreError) {
         self.observation = observation
@@ -37,7 +38,7 @@ struct ClusterParts {
         let control = Database(
             location.notifications, connections: 2, timeout: .seconds(4), observe: observation.record)
         let node = try ClusterNode(
-            database: database, control: control, name: SystemName.current, deliversEvents: deliversEvents,
+            database: database, control: control, name: SystemName.current, canDeliverEvents: canDeliverEvents,
             isExclusive: isExclusive, report: observation.report)
         // The clocks of the nodes can differ, and a URL that one of them signs is valid for a minute.
         let limits = hasLongTimeouts ? S3Client.Limits.withLongTimeouts : S3Client.Limits()
@@ -56,7 +57,7 @@ struct ClusterParts {
         var statistics = observation.statistics
         statistics.repeatedRequests = client.repetitions
         node.add(to: &statistics)
-        statistics.collection = area.collector.statistics(readsDatabase: statistics.session.secondsLeft > 0)
+        statistics.collection = area.collector.statistics(canReadDatabase: statistics.session.secondsLeft > 0)
         return statistics
     }
 }

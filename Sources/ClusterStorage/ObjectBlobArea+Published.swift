@@ -43,7 +43,7 @@ extension ObjectBlobArea {
         return rows.count > 0 && rows.boolean(0, 0) == false
     }
 
-    package func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError) {
+    package func makeDirectories(for name: PublishedName, durably isDurable: Bool) throws(StoreError) {
         if name.directory.segments.isEmpty { return }
         let rows = try change(
             "make directories", DatabaseStatement(ClusterSQL.makeDirectories, name.directory.path))
@@ -59,7 +59,7 @@ extension ObjectBlobArea {
         let outcome: String?
         do throws(DatabaseError) {
             do throws(DatabaseError) { outcome = try attempt() } catch {
-                guard error.mayHaveCommitted else { throw error }
+                guard error.isPossiblyCommitted else { throw error }
                 try node.awaitOutcomes()
                 isRepeated = true
                 outcome = try attempt()

@@ -85,7 +85,7 @@ package final class PieceCollector: Sendable {
     /// - Parameter onFailure: is called if objects or pieces could not be removed. The collector tries again later.
     package func start(onFailure: @escaping @Sendable (StoreError) -> Void) throws(StoreError) {
         do throws(Errno) {
-            let thread = try WorkerThread(name: "collect", yieldsToOthers: true) { [self] in
+            let thread = try WorkerThread(name: "collect", shouldYield: true) { [self] in
                 repeat {
                     var hasFailed = false
                     do throws(StoreError) { _ = try collect() } catch {
@@ -127,10 +127,10 @@ package final class PieceCollector: Sendable {
     }
 
     /// The numbers for metrics: what waits for its deletion in the database, and what this collector has deleted.
-    /// - Parameter readsDatabase: pass false if the database cannot be reached; then only the latter are returned.
-    func statistics(readsDatabase: Bool) -> SharedStorageStatistics.Collection {
+    /// - Parameter canReadDatabase: pass false if the database cannot be reached; then only the latter are returned.
+    func statistics(canReadDatabase: Bool) -> SharedStorageStatistics.Collection {
         var statistics = progress.withLock { $0 }
-        guard readsDatabase, let rows = try? run(ClusterSQL.collectionState, []), rows.count > 0 else {
+        guard canReadDatabase, let rows = try? run(ClusterSQL.collectionState, []), rows.count > 0 else {
             return statistics
         }
         statistics.garbage = rows.integer(0, 0).map { Int($0) }
@@ -221,8 +221,8 @@ package final class PieceCollector: Sendable {
     /// Verifies that the object storage belongs to this database, and not to another one, whose objects would seem to be
     /// orphans.
     /// - Parameter claims: whether this database becomes the owner of an object storage that has none.
-    package func requireOwnStorage(claims: Bool = true) throws(StoreError) {
-        if try !ownsStorage(claims: claims), claims { throw Self.claimPending }
+    package func requireOwnStorage(claims shouldClaim: Bool = true) throws(StoreError) {
+        if try !ownsStorage(claims: shouldClaim), shouldClaim { throw Self.claimPending }
     }
 
     private static let ownershipPause: Int64 = 1_000_000_000
@@ -238,13 +238,13 @@ package final class PieceCollector: Sendable {
     /// ``Settings/confirmationTime``, nothing can replace it any more: everyone who could have found no object has stored
     /// another candidacy before, or finds this one. A list of claims would not help, because a list of such a storage
     /// can lack new objects.
-    private func ownsStorage(claims: Bool) throws(StoreError) -> Bool {
+    private func ownsStorage(claims shouldClaim: Bool) throws(StoreError) -> Bool {
         guard let identity = try run(ClusterSQL.identity, []).text(0, 0).map({ Array($0.utf8) }) else {
             throw .damaged("the database has no identity")
         }
         let candidacy = identity + Self.candidacySuffix
         if try readOwner() == nil {
-            guard claims else { return false }
+            guard shouldClaim else { return false }
             try claim(as: identity, candidacy)
         }
         let readAt = SystemClock.monotonicNanoseconds()
@@ -263,7 +263,7 @@ package final class PieceCollector: Sendable {
             since = since ?? SystemClock.monotonicNanoseconds()
             return since ?? 0
         }
-        guard claims, readAt - since >= settings.confirmationTime.nanoseconds else { return false }
+        guard shouldClaim, readAt - since >= settings.confirmationTime.nanoseconds else { return false }
         try storing(Self.identityKey) { () throws(ObjectError) in try objects.put(Self.identityKey, identity) }
         return true
     }

@@ -12,7 +12,7 @@ extension StoreCopy.Place {
         _ location: ClusterLocation, credentials: ObjectCredentials, isExclusive: Bool
     ) throws(StoreError) -> StoreCopy.Place {
         let parts = try ClusterParts(
-            location, credentials: credentials, configuration: StoreConfiguration(), deliversEvents: false,
+            location, credentials: credentials, configuration: StoreConfiguration(), canDeliverEvents: false,
             isExclusive: isExclusive, hasLongTimeouts: true)
         var place = StoreCopy.Place(
             catalog: parts.catalog, area: parts.area, time: parts.node.clock.wall / 1_000_000_000)

@@ -186,12 +186,12 @@ private struct RequestDescription {
     private static func length(_ head: RequestHead) -> Int64? {
         let fields = head.fields
         let dialect = Dialect(announcedBy: fields) ?? .unversioned
-        let declared = dialect.readsUploadLength ? fields.uploadInteger(UploadFieldName.length) : nil
+        let declared = dialect.isUploadLengthRead ? fields.uploadInteger(UploadFieldName.length) : nil
         if fields.contains(UploadFieldName.offset) { return declared }
         let length = fields["Content-Length"].flatMap { Int64($0) }
         guard
             case .creation(let isComplete) = RequestKind(
-                method: head.method, addressesUpload: false, fields: fields, dialect: dialect)
+                method: head.method, isUploadResource: false, fields: fields, dialect: dialect)
         else { return length }
         return isComplete ? length ?? declared : declared
     }

@@ -15,7 +15,7 @@ public struct GatewayAuthorizer: UploadAuthorizer {
     public init(routes: [Route], ownPrefix: String = "", base: (any Authorizer)? = nil) {
         self.routes = routes.map { ($0.segments, $0.access == .open) }.sorted { $0.0.count > $1.0.count }
         own = OwnPaths(ownPrefix)
-        self.base = base ?? RoutesOnlyAuthorizer(allowsAnonymous: false)
+        self.base = base ?? RoutesOnlyAuthorizer(isAnonymousAllowed: false)
     }
 
     /// Returns the identity that `base` finds, or the anonymous one for an open route.
@@ -67,19 +67,19 @@ public struct GatewayAuthorizer: UploadAuthorizer {
 
 /// The authorizer of everything but routes on a server without tokens.
 package struct RoutesOnlyAuthorizer: Authorizer {
-    private let allowsAnonymous: Bool
+    private let isAnonymousAllowed: Bool
 
-    /// - Parameter allowsAnonymous: whether all clients may do everything.
-    package init(allowsAnonymous: Bool) { self.allowsAnonymous = allowsAnonymous }
+    /// - Parameter isAnonymousAllowed: whether all clients may do everything.
+    package init(isAnonymousAllowed: Bool) { self.isAnonymousAllowed = isAnonymousAllowed }
 
     package func identify(_ head: RequestHead, target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
-        guard allowsAnonymous else { throw Self.refusal }
+        guard isAnonymousAllowed else { throw Self.refusal }
         return .anonymous
     }
 
     package func refusal(
         of identity: Identity, _ operation: AccessOperation, at path: PathSegments?
-    ) -> AuthorizationRefusal? { allowsAnonymous ? nil : Self.refusal }
+    ) -> AuthorizationRefusal? { isAnonymousAllowed ? nil : Self.refusal }
 
     private static let refusal = AuthorizationRefusal.forbidden(
         code: "routes-only",

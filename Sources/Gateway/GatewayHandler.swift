@@ -75,7 +75,7 @@ public final class GatewayHandler: StreamingHandler {
     public func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
 
     /// Returns `true`.
-    public var storesQuery: Bool { true }
+    public var shouldStoreQuery: Bool { true }
 
     package func storedFields(of request: Fields) -> [String] {
         ForwardedMessage.requestFields(request, isUpload: true).map(\.name)
@@ -83,7 +83,7 @@ public final class GatewayHandler: StreamingHandler {
 
     /// Returns `true`: if the request was not sent to the application, it can be sent later. If it was sent, it is sent
     /// again only after a response with 503, or for a route with ``Route/isRepeatable``.
-    public var completionIsRepeatable: Bool { true }
+    public var isCompletionRepeatable: Bool { true }
 
     /// Sends the complete upload to the origin and returns its response.
     /// - Throws: `TargetUnavailable` if the origin cannot be reached, or has responded with 503.

@@ -30,15 +30,15 @@ struct OriginDelivery {
             exchange.cancel()
         }
         let (content, result) = exchange.collect(atMost: Route.maxStoredContent, until: isCanceled)
-        if let result { return outcome(result, content, mayBeSent: exchange.mayBeSent) }
+        if let result { return outcome(result, content, isPossiblySent: exchange.isPossiblySent) }
         guard content.count > Route.maxStoredContent, let head = exchange.head else { return nil }
         return responded(head, content)
     }
 
-    private func outcome(_ result: TransportResult, _ content: [UInt8], mayBeSent: Bool) -> Outcome {
+    private func outcome(_ result: TransportResult, _ content: [UInt8], isPossiblySent: Bool) -> Outcome {
         guard let head = result.head, result.failure == nil, result.isContentComplete else {
             let reason = result.failure.map { "\($0)" } ?? "the response is incomplete"
-            return mayBeSent ? .unknown(reason: reason) : .unavailable(reason: reason, retryAfter: nil)
+            return isPossiblySent ? .unknown(reason: reason) : .unavailable(reason: reason, retryAfter: nil)
         }
         return responded(head, content)
     }

@@ -24,7 +24,7 @@ final class OriginClient: Sendable {
             source: request.source, stallTimeout: timeout, settings: settings, receive: { _ in .abort })
         transport.target = request.target
         transport.isRepeatable = request.isRepeatable
-        transport.needsNewConnection = request.needsNewConnection
+        transport.isNewConnectionNeeded = request.isNewConnectionNeeded
         return OriginExchange(self.transport.start(transport, content: request.source as? ArrivingContent))
     }
 }
@@ -40,7 +40,7 @@ struct OriginRequest {
     /// Whether the request can be sent again on another connection if the first one was closed.
     var isRepeatable: Bool
     /// Whether a connection of an earlier request, which the origin may be about to close, is not used.
-    var needsNewConnection = false
+    var isNewConnectionNeeded = false
 }
 
 /// One request to an origin and its response. One thread at a time uses it.
@@ -115,7 +115,7 @@ final class OriginExchange {
     }
 
     /// Whether the request, or a part of it, may have been sent. Valid after the end.
-    var mayBeSent: Bool { exchange.mayBeSent }
+    var isPossiblySent: Bool { exchange.isPossiblySent }
 
     /// Whether so much content has arrived that no more is received before some of it is read.
     var isFull: Bool { exchange.isFull }

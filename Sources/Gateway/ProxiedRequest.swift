@@ -115,7 +115,7 @@ final class ProxiedRequest: Exchange {
     private func respond(_ head: ClientResponseHead, isEarly: Bool) -> RequestStep {
         var response = Response(status: head.status, fields: ForwardedMessage.responseFields(head.fields))
         let length = ForwardedMessage.contentLength(head.fields)
-        if request.head.method == .head || head.status.forbidsContent {
+        if request.head.method == .head || head.status.isContentForbidden {
             // The length that the content would have (RFC 9110 section 8.6). If the origin does not state it in a 304
             // response, libmicrohttpd adds the length 0, which caches ignore (RFC 9111 section 3.2).
             if request.head.method == .head || head.status == .notModified && length != nil {

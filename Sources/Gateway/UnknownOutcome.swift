@@ -109,7 +109,7 @@ extension UnknownOutcome {
             method: Method(rawValue: method), target: target, fields: outgoing,
             content: hasContent ? .range(from: 0, count: size) : .empty,
             source: hasContent ? RetainedContent(content: request.content, length: size) : nil, isRepeatable: false,
-            needsNewConnection: true)
+            isNewConnectionNeeded: true)
         let delivered = OriginDelivery(client, sent).run(isCanceled: { false })
         let isMoved = file?.remove() == false
         guard let outcome = delivered?.considering(isMoved: isMoved) else { return (nil, "") }

@@ -45,10 +45,10 @@ struct UploadForwarder {
     }
 
     /// Records durably whether the request may have an effect, unless it can be repeated anyway.
-    private func markEffect(_ mayHaveEffect: Bool) throws(TargetUnavailable) {
+    private func markEffect(_ canHaveEffect: Bool) throws(TargetUnavailable) {
         guard !route.isRepeatable else { return }
         do throws(StoreError) {
-            if mayHaveEffect { try upload.beginEffect() } else { try upload.withdrawEffect() }
+            if canHaveEffect { try upload.beginEffect() } else { try upload.withdrawEffect() }
         } catch {
             throw TargetUnavailable("the state of the upload cannot be stored: \(error)", retryAfter: .seconds(5))
         }
@@ -91,7 +91,7 @@ struct UploadForwarder {
             method: upload.method, target: upload.target.reference, fields: fields,
             content: hasContent ? .range(from: 0, count: upload.length) : .empty,
             source: hasContent ? UploadContent(upload) : nil, isRepeatable: false,
-            needsNewConnection: !route.isRepeatable)
+            isNewConnectionNeeded: !route.isRepeatable)
         let delivery = OriginDelivery(handler.client, request)
         guard let outcome = delivery.run(isCanceled: { Task.isCancelled }, report: { forwarding.report = $0 }) else {
             // The delivery was canceled, and the request may have had an effect. So the call ends as interrupted, not as

@@ -85,7 +85,7 @@ extension FieldValueScanner {
     /// A parameter that is an entire element of a list; if there is none, nothing is consumed.
     private mutating func completeParameter() -> (name: String, value: String)? {
         let start = self
-        if let parameter = parameter(allowsWhitespace: true) {
+        if let parameter = parameter(isWhitespaceAllowed: true) {
             var ahead = self
             ahead.skipOptionalWhitespace()
             if ahead.isAtEnd || ahead.next == UInt8(ascii: ",") { return parameter }

@@ -21,7 +21,8 @@ package struct ContentDisposition: Sendable, Hashable {
     /// is accepted, as the grammar of RFC 2616 allowed it.
     package init?(parsing value: String) {
         var scanner = FieldValueScanner(value.trimmingOptionalWhitespace)
-        guard let type = scanner.token(), let parameters = scanner.parameters(allowsWhitespace: true), scanner.isAtEnd,
+        guard let type = scanner.token(), let parameters = scanner.parameters(isWhitespaceAllowed: true),
+            scanner.isAtEnd,
             Set(parameters.map(\.name)).count == parameters.count
         else { return nil }
         let extended = parameters.first { $0.name == "filename*" }.flatMap { ExtendedParameterValue.decode($0.value) }

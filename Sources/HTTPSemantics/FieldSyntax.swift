@@ -245,18 +245,18 @@ struct FieldValueScanner {
 
     /// `token = ( token / quoted-string )`; the name in lower case.
     ///
-    /// - Parameter allowsWhitespace: Whether OWS may surround the equals sign, as older grammars allow.
-    mutating func parameter(allowsWhitespace: Bool = false) -> (name: String, value: String)? {
+    /// - Parameter isWhitespaceAllowed: Whether OWS may surround the equals sign, as older grammars allow.
+    mutating func parameter(isWhitespaceAllowed: Bool = false) -> (name: String, value: String)? {
         guard let name = token() else { return nil }
-        if allowsWhitespace { skipOptionalWhitespace() }
+        if isWhitespaceAllowed { skipOptionalWhitespace() }
         guard consume("=") else { return nil }
-        if allowsWhitespace { skipOptionalWhitespace() }
+        if isWhitespaceAllowed { skipOptionalWhitespace() }
         guard let value = next == UInt8(ascii: "\"") ? quotedString() : token() else { return nil }
         return (name.asciiLowercased, value)
     }
 
     /// `*( OWS ";" OWS [ parameter ] )` (RFC 9110 section 5.6.6). The cursor stops at the first character after it.
-    mutating func parameters(allowsWhitespace: Bool = false) -> [(name: String, value: String)]? {
+    mutating func parameters(isWhitespaceAllowed: Bool = false) -> [(name: String, value: String)]? {
         var result: [(name: String, value: String)] = []
         while true {
             let mark = position
@@ -267,23 +267,23 @@ struct FieldValueScanner {
             }
             skipOptionalWhitespace()
             guard let byte = next, byte != UInt8(ascii: ";"), byte != UInt8(ascii: ",") else { continue }
-            guard let parameter = parameter(allowsWhitespace: allowsWhitespace) else { return nil }
+            guard let parameter = parameter(isWhitespaceAllowed: isWhitespaceAllowed) else { return nil }
             result.append(parameter)
         }
     }
 
     /// The remaining value as a comma-separated list (RFC 9110 section 5.6.1); `nil` unless it is valid to its end.
     ///
-    /// - Parameter allowsEmptyElements: Whether empty elements are skipped, as RFC 9110 section 5.6.1.2 requires of
+    /// - Parameter isEmptyElementAllowed: Whether empty elements are skipped, as RFC 9110 section 5.6.1.2 requires of
     ///   recipients. Otherwise an empty element makes the list malformed, as fields about framing require.
     mutating func list<Element>(
-        allowsEmptyElements: Bool = true, of element: (inout FieldValueScanner) -> Element?
+        isEmptyElementAllowed: Bool = true, of element: (inout FieldValueScanner) -> Element?
     ) -> [Element]? {
         var result: [Element] = []
         while true {
             skipOptionalWhitespace()
             if isAtEnd || next == UInt8(ascii: ",") {
-                guard allowsEmptyElements else { return nil }
+                guard isEmptyElementAllowed else { return nil }
             } else {
                 guard let element = element(&self) else { return nil }
                 result.append(element)

@@ -63,7 +63,7 @@ package enum MessageFraming: Sendable, Hashable {
     /// Throws unless the values of `Transfer-Encoding` are valid and name only supported codings.
     package static func checkCodings(_ lines: [String]) throws(FramingRefusal) {
         var scanner = FieldValueScanner(lines.joined(separator: ", "))
-        let codings = scanner.list(allowsEmptyElements: false) { scanner -> (name: String, isPlain: Bool)? in
+        let codings = scanner.list(isEmptyElementAllowed: false) { scanner -> (name: String, isPlain: Bool)? in
             guard let name = scanner.token() else { return nil }
             let end = scanner.position
             guard scanner.parameters() != nil else { return nil }
@@ -89,7 +89,7 @@ package enum MessageFraming: Sendable, Hashable {
         // Nearly every value is one number, which needs no list.
         if !value.isEmpty, value.utf8.allSatisfy(\.isDigit) { return try number(value.utf8) }
         var scanner = FieldValueScanner(value)
-        let texts = scanner.list(allowsEmptyElements: false) { scanner -> ArraySlice<UInt8>? in
+        let texts = scanner.list(isEmptyElementAllowed: false) { scanner -> ArraySlice<UInt8>? in
             let digits = scanner.run(where: \.isDigit)
             return digits.isEmpty ? nil : digits
         }

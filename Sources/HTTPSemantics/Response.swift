@@ -179,7 +179,7 @@ public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByInteger
 
     /// Whether a response with this status never has content, whatever the method was: 1xx, 204 and 304
     /// (RFC 9112 section 6.3).
-    public var forbidsContent: Bool { isInformational || self == .noContent || self == .notModified }
+    public var isContentForbidden: Bool { isInformational || self == .noContent || self == .notModified }
 }
 
 extension Status: CustomStringConvertible {

@@ -40,7 +40,7 @@ final class ActiveTransfer {
     private var hasStoppedSending = false
     /// Whether sending is paused, so that libcurl reads what has arrived before it sends more.
     private var isPausedForInput = false
-    private var wasPausedForInput = false
+    private var hasPausedForInput = false
     /// Whether something has happened since the last call of ``keepTime(_:)``.
     private var hasChanged = true
     /// Whether libcurl may send content from its buffer, which it does not report.
@@ -205,7 +205,7 @@ final class ActiveTransfer {
     private func endPauseForInput() -> Bool {
         guard isPausedForInput else { return false }
         isPausedForInput = false
-        wasPausedForInput = true
+        hasPausedForInput = true
         sender?.release()
         return true
     }
@@ -340,14 +340,14 @@ extension ActiveTransfer: EasyHandle.Delegate {
         let count = sender?.read(into: buffer, now: SystemClock.monotonicNanoseconds()) ?? 0
         // A server that responds early may then reset the connection. A write would fail, and the response would be
         // lost, so the response has to be read first.
-        if count > 0, count <= buffer.count, !wasPausedForInput, let socket = openSocket,
+        if count > 0, count <= buffer.count, !hasPausedForInput, let socket = openSocket,
             SocketState(descriptor: socket).hasInput
         {
             sender = before
             isPausedForInput = true
             return sender?.hold() ?? 0
         }
-        wasPausedForInput = false
+        hasPausedForInput = false
         return count
     }
 

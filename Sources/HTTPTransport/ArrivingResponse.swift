@@ -81,7 +81,7 @@ struct ArrivingResponse {
             line += input
             if line.count > ResponseHeadReader.maxStrictSize {
                 failure = .protocolViolation("The header section is too large.")
-            } else if reader.awaitsStatusLine, !zip(line, "HTTP/1.".utf8).allSatisfy(==) {
+            } else if reader.isAwaitingStatusLine, !zip(line, "HTTP/1.".utf8).allSatisfy(==) {
                 // The connection could end before the line does.
                 failure = .protocolViolation("The status line is invalid.")
             }
@@ -113,7 +113,7 @@ struct ArrivingResponse {
 
     /// The framing of the content (RFC 9112 section 6.3). The reader has verified the fields.
     private func placeAfter(_ head: ClientResponseHead) -> Place {
-        if isResponseToHead || head.status.forbidsContent { return .end }
+        if isResponseToHead || head.status.isContentForbidden { return .end }
         if head.fields.contains("Transfer-Encoding") { return .chunks }
         // The value can be a list of equal numbers.
         guard let value = head.fields.values("Content-Length").first,
@@ -142,13 +142,13 @@ struct ArrivingResponse {
     }
 
     /// Whether the connection can be used again after the complete response.
-    var keepsConnection: Bool {
+    var isConnectionKept: Bool {
         guard let head, isComplete, !hasSurplus, !hasInputEnded, !isEndedByClosing, head.version == "HTTP/1.1" else {
             return false
         }
         // The server could send content although the request or the status forbids it. On this connection the next
         // response would then begin with that content.
-        return !(isResponseToHead || head.status.forbidsContent) || head.fields.lacksContent
+        return !(isResponseToHead || head.status.isContentForbidden) || head.fields.hasNoContent
     }
 
     private var isEndedByClosing: Bool { head?.fields.hasConnectionOption("close") ?? false }
@@ -189,7 +189,7 @@ struct ArrivingResponse {
 
 extension Fields {
     /// Whether the fields of a response state no content: no `Transfer-Encoding`, and no `Content-Length` except 0.
-    fileprivate var lacksContent: Bool {
+    fileprivate var hasNoContent: Bool {
         !contains("Transfer-Encoding") && values("Content-Length").allSatisfy { $0 == "0" }
     }
 }

@@ -25,7 +25,7 @@ package final class BlockingTransport: Sendable {
     /// - Parameter content: the source of the request if its content does not exist in advance.
     package func start(_ request: TransportRequest, content: ArrivingContent? = nil) -> BlockingExchange {
         // A server may be about to close a connection of an earlier request.
-        BlockingExchange(request, content, request.needsNewConnection ? nil : idleConnection(), self)
+        BlockingExchange(request, content, request.isNewConnectionNeeded ? nil : idleConnection(), self)
     }
 
     private func idleConnection() -> PooledConnection? {
@@ -65,14 +65,14 @@ package final class BlockingExchange {
     /// The time at which ``keepTime(_:)`` has to be called again, in monotonic nanoseconds.
     private var nextTime = Int64.max
     /// Whether the exchange waited for this side, not for the server, at the end of the last step.
-    private var wasWaiting = false
+    private var hasWaited = false
     /// The reason why nothing more of the request can be sent. A response can have arrived before.
     private var sendFailure: TransportFailure?
     /// The result; `nil` if the exchange has not ended.
     package private(set) var result: TransportResult?
     /// Whether the request, or a part of it, may have been sent.
-    package private(set) var mayBeSent = false
-    private var wasSending = false
+    package private(set) var isPossiblySent = false
+    private var hasEndedWhileSending = false
 
     fileprivate init(
         _ request: TransportRequest, _ content: ArrivingContent?, _ connection: PooledConnection?,
@@ -108,14 +108,14 @@ package final class BlockingExchange {
         guard result == nil, let connection else { return true }
         var now = SystemClock.monotonicNanoseconds()
         // The server is not responsible for the time since the last call.
-        if wasWaiting { note(isWaiting: true, now) }
+        if hasWaited { note(isWaiting: true, now) }
         let wait = Int32(clamping: (max(min(deadline, nextTime) - now, 0) + 999_999) / 1_000_000)
         if !isConnected {
             connection.awaitConnection(wait)
             connect()
         } else if let socket = connection.socket {
             let canSend = !isEarly && sendFailure == nil && writer?.isSent == false && !isAwaitingSource
-            let hasInput = connection.mayHaveInput && response.hasRoom
+            let hasInput = connection.canHaveInput && response.hasRoom
             let ready = socket.wait(forInput: response.hasRoom, output: canSend, hasInput ? 0 : wait)
             // What has arrived is read first. It can be a response after which no more of the request is sent.
             if ready.input || hasInput { receive() }
@@ -139,7 +139,7 @@ package final class BlockingExchange {
         writer?.fill()
         if let failure = writer?.failure { return end(failure) }
         guard writer?.hasUnsent == true else { return }
-        mayBeSent = true
+        isPossiblySent = true
         switch writer?.withUnsent(connection.send) {
         case .bytes(let count): writer?.advance(count)
         case .failed(let failure): sendFailure = failure
@@ -153,7 +153,7 @@ package final class BlockingExchange {
             case .bytes:
                 if let failure = response.failure { return end(failure) }
                 if response.isComplete { return end(nil) }
-                if !connection.mayHaveInput { return }
+                if !connection.canHaveInput { return }
             case .none: return
             case .end: return endInput(nil)
             case .failed(let failure): return endInput(failure)
@@ -195,8 +195,8 @@ package final class BlockingExchange {
 
     private func keepTime(_ now: Int64) {
         guard result == nil else { return }
-        wasWaiting = !isConnected || !response.hasRoom || response.head == nil && isAwaitingSource
-        note(isWaiting: wasWaiting, now)
+        hasWaited = !isConnected || !response.hasRoom || response.head == nil && isAwaitingSource
+        note(isWaiting: hasWaited, now)
         var next = watch.nextTime ?? .max
         if isEarly {
             let silence = watch.lastActivity + ActiveTransfer.maxEarlySilence
@@ -210,14 +210,14 @@ package final class BlockingExchange {
     // MARK: The end
 
     private func end(_ failure: TransportFailure?) {
-        wasSending = isSending
+        hasEndedWhileSending = isSending
         result = TransportResult(
             head: response.head, content: [], sent: writer?.sentCount ?? 0, received: response.received,
             hasSourceEnded: writer?.isAtEnd ?? false, failure: failure,
             isContentComplete: failure == nil && response.isComplete)
-        let isKept = writer?.isSent == true && response.keepsConnection && failure == nil
+        let isKept = writer?.isSent == true && response.isConnectionKept && failure == nil
         // If every request of a server needs a new connection, kept ones would never be used.
-        if isKept, !request.needsNewConnection, let connection { transport.keep(connection) }
+        if isKept, !request.isNewConnectionNeeded, let connection { transport.keep(connection) }
         connection = nil
     }
 
@@ -225,7 +225,7 @@ package final class BlockingExchange {
 
     /// Whether bytes of the request wait until they can be passed to the kernel, or did so at the end.
     package var isSending: Bool {
-        guard result == nil else { return wasSending }
+        guard result == nil else { return hasEndedWhileSending }
         return writer?.isSent == false && !isAwaitingSource
     }
 

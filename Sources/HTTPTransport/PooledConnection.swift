@@ -29,7 +29,7 @@ final class PooledConnection: @unchecked Sendable {
     /// `nil` until the connection is made.
     private(set) var socket: SocketState?
     /// Whether bytes can have arrived that poll(2) does not report, because they are decrypted already.
-    private(set) var mayHaveInput = false
+    private(set) var canHaveInput = false
     /// Whether an earlier request has used the connection.
     private(set) var isReused = false
     /// The time since which no request uses the connection, in monotonic nanoseconds.
@@ -64,7 +64,7 @@ final class PooledConnection: @unchecked Sendable {
             return .failure(failure(code, isConnected: false))
         }
         socket = SocketState(descriptor: descriptor)
-        mayHaveInput = isSecure
+        canHaveInput = isSecure
         return .success(())
     }
 
@@ -78,11 +78,11 @@ final class PooledConnection: @unchecked Sendable {
         switch easy.receive(into: buffer) {
         case .bytes(let count):
             // A stream socket that returns fewer bytes than requested has no more input.
-            mayHaveInput = isSecure || count == buffer.count
+            canHaveInput = isSecure || count == buffer.count
             body(UnsafeMutableRawBufferPointer(rebasing: buffer[..<count]))
             return .bytes(count)
         case .none:
-            mayHaveInput = false
+            canHaveInput = false
             return .none
         case .end: return .end
         case .failed(let code): return .failed(failure(code, isConnected: true))

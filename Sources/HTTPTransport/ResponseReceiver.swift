@@ -180,7 +180,7 @@ package struct ResponseHeadReader {
     }
 
     /// Whether the next line has to be a status line.
-    var awaitsStatusLine: Bool { statusLine == nil && !isOver }
+    var isAwaitingStatusLine: Bool { statusLine == nil && !isOver }
 
     /// Reads the next line, including its line ending.
     package mutating func read(_ line: UnsafeRawBufferPointer) -> Outcome {

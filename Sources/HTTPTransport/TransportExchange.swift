@@ -217,7 +217,7 @@ package struct TransportRequest: Sendable {
     /// Whether the request may be sent again if a connection of an earlier request turns out to be closed.
     package var isRepeatable = true
     /// Whether the request is sent on a new connection: the server may be about to close one of an earlier request.
-    package var needsNewConnection = false
+    package var isNewConnectionNeeded = false
     /// Called once, on the thread of the transfer, with the complete final head.
     package var receive: @Sendable (ClientResponseHead) -> BodyDisposition
 

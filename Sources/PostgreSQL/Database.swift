@@ -118,7 +118,7 @@ package final class Database: Sendable {
         do throws(Errno) {
             return try DatabaseListener(connect: connect, onConnect: onConnect, body: body)
         } catch {
-            throw .unavailable("\(error)", mayHaveCommitted: false)
+            throw .unavailable("\(error)", isPossiblyCommitted: false)
         }
     }
 
@@ -156,7 +156,7 @@ package final class Database: Sendable {
     private func connection(until deadline: Int64) throws(DatabaseError) -> DatabaseConnection {
         while true {
             guard SystemClock.monotonicNanoseconds() < deadline else {
-                throw .unavailable("no time left", mayHaveCommitted: false)
+                throw .unavailable("no time left", isPossiblyCommitted: false)
             }
             let slot = state.wait(until: deadline) { state -> Slot? in
                 if state.isClosed { return .closed }
@@ -166,8 +166,8 @@ package final class Database: Sendable {
                 return .new
             }
             switch slot {
-            case nil: throw .unavailable("all \(limit) connections are in use", mayHaveCommitted: false)
-            case .closed: throw .unavailable("the database was closed", mayHaveCommitted: false)
+            case nil: throw .unavailable("all \(limit) connections are in use", isPossiblyCommitted: false)
+            case .closed: throw .unavailable("the database was closed", isPossiblyCommitted: false)
             case .connection(let connection):
                 if connection.isReady { return connection }
                 finish(nil)
@@ -200,7 +200,7 @@ package final class Database: Sendable {
             }
         } catch {
             finish(nil)
-            throw .unavailable("\(error)", mayHaveCommitted: false)
+            throw .unavailable("\(error)", isPossiblyCommitted: false)
         }
         let result = opening.wait(until: deadline) { opening in
             if case .ended(let result) = opening { result } else { nil }
@@ -212,7 +212,7 @@ package final class Database: Sendable {
                 opening = .timedOut
                 return nil
             }
-        guard let last else { throw .unavailable("the server cannot be reached in time", mayHaveCommitted: false) }
+        guard let last else { throw .unavailable("the server cannot be reached in time", isPossiblyCommitted: false) }
         do throws(DatabaseError) { return try last.get() } catch {
             finish(nil)
             throw error

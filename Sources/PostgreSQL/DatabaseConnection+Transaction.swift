@@ -27,11 +27,11 @@ extension DatabaseConnection {
                 case .skipped: break
                 case .endOfPipeline: break reading
                 case .failed(let sqlState, let message): failure = failure ?? self.failure(sqlState, message)
-                case .closed(let message): throw .unavailable(message, mayHaveCommitted: true)
+                case .closed(let message): throw .unavailable(message, isPossiblyCommitted: true)
                 }
             }
             try endPipeline()
-            if isReplicationUncertain { throw .unavailable("the replication was canceled", mayHaveCommitted: true) }
+            if isReplicationUncertain { throw .unavailable("the replication was canceled", isPossiblyCommitted: true) }
         }
         if let failure {
             rollBack(until: deadline)
@@ -78,14 +78,14 @@ extension DatabaseConnection {
             set_config('tcp_keepalives_count', '3', false), current_setting('synchronous_commit')
             """)
         guard send(statement) else { throw lost() }
-        appliesOnStandby = try results(until: deadline).first?.rows().text(0, 3) == "remote_apply"
+        isAppliedOnStandby = try results(until: deadline).first?.rows().text(0, 3) == "remote_apply"
     }
 
     /// Makes the commit of the transaction wait until it is durable on this server and on its synchronous standby servers,
     /// whatever the role, the database or the server has as its default. Through PgBouncer each transaction can get another
     /// connection to the server, so the setting is a part of the transaction.
     private var durability: DatabaseStatement {
-        DatabaseStatement("SET LOCAL synchronous_commit = \(appliesOnStandby ? "remote_apply" : "on")")
+        DatabaseStatement("SET LOCAL synchronous_commit = \(isAppliedOnStandby ? "remote_apply" : "on")")
     }
 
     /// Reads the results of statements that were sent outside a pipeline.
@@ -96,7 +96,7 @@ extension DatabaseConnection {
             switch result.outcome {
             case .completed, .skipped, .endOfPipeline: results.append(result)
             case .failed(let sqlState, let message): failure = failure ?? self.failure(sqlState, message)
-            case .closed(let message): throw .unavailable(message, mayHaveCommitted: false)
+            case .closed(let message): throw .unavailable(message, isPossiblyCommitted: false)
             }
         }
         if let failure { throw failure }
@@ -116,11 +116,11 @@ extension DatabaseConnection {
     private func failure(_ sqlState: String, _ message: String) -> DatabaseError {
         switch sqlState {
         // query_canceled (by the timeout or an administrator), lock_not_available
-        case "57014", "55P03": return .unavailable(message, mayHaveCommitted: false)
+        case "57014", "55P03": return .unavailable(message, isPossiblyCommitted: false)
         // read_only_sql_transaction
         case "25006":
             isReadOnly = true
-            return .unavailable(message, mayHaveCommitted: false)
+            return .unavailable(message, isPossiblyCommitted: false)
         default: return .failed(sqlState: sqlState, message: message)
         }
     }
@@ -130,7 +130,7 @@ extension DatabaseConnection {
         do throws(DatabaseError) {
             try body()
         } catch {
-            if case .unavailable(let reason, _) = error { throw .unavailable(reason, mayHaveCommitted: true) }
+            if case .unavailable(let reason, _) = error { throw .unavailable(reason, isPossiblyCommitted: true) }
             throw error
         }
     }

@@ -9,7 +9,7 @@ final class DatabaseConnection {
     /// Whether the server has become a standby server, to which libpq would not have connected.
     var isReadOnly = false
     /// Whether commits also wait until the synchronous standby servers have applied them, as the operator has set.
-    var appliesOnStandby = false
+    var isAppliedOnStandby = false
     private let notices = Notices()
 
     /// The time in nanoseconds for the first statement of a connection that was made after the deadline.
@@ -32,7 +32,7 @@ final class DatabaseConnection {
         let handle = names.withConstantPointers { names in
             values.withConstantPointers { values in PQconnectdbParams(names, values, 0) }
         }
-        guard let handle else { throw .unavailable("no memory for a connection", mayHaveCommitted: false) }
+        guard let handle else { throw .unavailable("no memory for a connection", isPossiblyCommitted: false) }
         self.handle = handle
         guard PQstatus(handle) == CONNECTION_OK, PQsetnonblocking(handle, 1) == 0 else { throw lost() }
         // Otherwise libpq prints notices of the server.
@@ -58,8 +58,8 @@ final class DatabaseConnection {
     }
 
     /// The error for a connection that is lost, with libpq's reason.
-    func lost(mayHaveCommitted: Bool = false) -> DatabaseError {
-        .unavailable(String(cString: PQerrorMessage(handle)).onOneLine, mayHaveCommitted: mayHaveCommitted)
+    func lost(isPossiblyCommitted: Bool = false) -> DatabaseError {
+        .unavailable(String(cString: PQerrorMessage(handle)).onOneLine, isPossiblyCommitted: isPossiblyCommitted)
     }
 
     /// Whether an administrator has ended the wait of a commit for a standby server. The server reports such a commit as
@@ -157,13 +157,13 @@ final class DatabaseConnection {
         while true {
             let remaining = deadline.map { $0 - SystemClock.monotonicNanoseconds() }
             if let remaining, remaining <= 0 {
-                throw .unavailable("the server has not responded in time", mayHaveCommitted: false)
+                throw .unavailable("the server has not responded in time", isPossiblyCommitted: false)
             }
             let milliseconds = remaining.map { Int32(clamping: ($0 + 999_999) / 1_000_000) } ?? -1
             let count = poll(&entries, 2, milliseconds)
             if count > 0 { return }
             if count < 0 && errno != EINTR {
-                throw .unavailable("poll: \(Errno.current)", mayHaveCommitted: false)
+                throw .unavailable("poll: \(Errno.current)", isPossiblyCommitted: false)
             }
         }
     }

@@ -2,9 +2,9 @@
 package enum DatabaseError: Error, Sendable, Hashable {
     /// The database cannot be reached, the connection was lost, the server stops, or the time ran out.
     ///
-    /// - `mayHaveCommitted`: whether the commit was sent and its result is unknown. If this is false, nothing has
+    /// - `isPossiblyCommitted`: whether the commit was sent and its result is unknown. If this is false, nothing has
     ///   changed.
-    case unavailable(String, mayHaveCommitted: Bool)
+    case unavailable(String, isPossiblyCommitted: Bool)
     /// The server has rejected a statement, and nothing has changed.
     ///
     /// - `sqlState`: the code of the error (postgresql.org/docs/current/errcodes-appendix.html).
@@ -14,8 +14,8 @@ package enum DatabaseError: Error, Sendable, Hashable {
 extension DatabaseError: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .unavailable(let text, mayHaveCommitted: false): "the database is unavailable: \(text)"
-        case .unavailable(let text, mayHaveCommitted: true):
+        case .unavailable(let text, isPossiblyCommitted: false): "the database is unavailable: \(text)"
+        case .unavailable(let text, isPossiblyCommitted: true):
             "the database is unavailable, and the transaction may have been committed: \(text)"
         case .failed(let sqlState, let message): "\(message) (SQLSTATE \(sqlState))"
         }

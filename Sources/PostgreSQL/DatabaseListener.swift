@@ -10,7 +10,7 @@ package final class DatabaseListener: Sendable {
 
     private struct State {
         var isClosed = false
-        var mustReconnect = false
+        var shouldReconnect = false
     }
 
     init(
@@ -46,8 +46,8 @@ package final class DatabaseListener: Sendable {
     /// Returns whether ``reconnect()`` was called.
     private static func removeRequest(_ state: Monitor<State>, _ end: ConnectedSocket) -> Bool {
         state.withLock { state in
-            guard state.mustReconnect, !state.isClosed else { return false }
-            state.mustReconnect = false
+            guard state.shouldReconnect, !state.isClosed else { return false }
+            state.shouldReconnect = false
             // The byte has arrived.
             var byte: UInt8 = 0
             _ = try? withUnsafeMutableBytes(of: &byte) { try end.receive(into: $0, until: 0) }
@@ -66,8 +66,8 @@ package final class DatabaseListener: Sendable {
     /// Ends the connection, which may have been lost without an end, and connects again.
     package func reconnect() {
         state.withLock { state in
-            if state.mustReconnect || state.isClosed { return }
-            state.mustReconnect = true
+            if state.shouldReconnect || state.isClosed { return }
+            state.shouldReconnect = true
             _ = try? signal.send([0], until: 0)
         }
     }

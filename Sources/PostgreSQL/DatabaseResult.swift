@@ -57,7 +57,7 @@ final class DatabaseResult {
                 guard let value = DatabaseValue(bytes, ofType: types[Int(column)]) else {
                     throw .unavailable(
                         "column \(column + 1) of a result has the unsupported type \(types[Int(column)])",
-                        mayHaveCommitted: true)
+                        isPossiblyCommitted: true)
                 }
                 values.append(value)
             }

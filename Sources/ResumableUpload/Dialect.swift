@@ -84,22 +84,22 @@ extension Dialect {
     }
 
     /// Whether the media type of an append must be `application/partial-upload`.
-    package var requiresPartialUploadMediaType: Bool { self >= .interop6 }
+    package var isPartialUploadMediaTypeRequired: Bool { self >= .interop6 }
 
     /// Whether `Upload-Length` is read. Interop version 5 does not define it, but a deployed client of that version
     /// sends it.
-    package var readsUploadLength: Bool { self >= .interop5 }
+    package var isUploadLengthRead: Bool { self >= .interop5 }
 
     /// Whether the content length of a completing request determines the length of the representation.
-    package var derivesLength: Bool { self >= .interop4 }
+    package var isLengthDerived: Bool { self >= .interop4 }
 
     /// Whether `HEAD` and `DELETE` on an upload resource must not have fields about the state of the upload.
-    package var forbidsStateFieldsOnRetrieval: Bool { self <= .interop6 }
+    package var isStateForbiddenOnRetrieval: Bool { self <= .interop6 }
 
     /// The error of a retrieval or cancellation with forbidden fields. Interop versions up to 6 forbid the fields of
     /// offset and completeness, and interop version 6 also forbids `Upload-Length`. Later versions ignore these fields.
     package func retrievalRefusal(fields: Fields) -> UploadError? {
-        guard forbidsStateFieldsOnRetrieval else { return nil }
+        guard isStateForbiddenOnRetrieval else { return nil }
         var names = [UploadFieldName.offset, UploadFieldName.complete, UploadFieldName.incomplete]
         if self == .interop6 { names.append(UploadFieldName.length) }
         return names.contains(where: fields.contains) ? .stateFieldsOnRetrieval : nil
@@ -109,12 +109,12 @@ extension Dialect {
     ///
     /// A deployed client of interop versions 5 and 6 sends `?0` with the last content of a stream or of a resumed file,
     /// and with an empty file, and then reports success. Other servers of these versions complete such an upload.
-    package var reachingLengthCompletes: Bool { self == .interop5 || self == .interop6 }
+    package var isCompleteAtLength: Bool { self == .interop5 || self == .interop6 }
 
     /// The meaning of the end of a request's content in this version.
     func completion(isComplete: Bool) -> ContentPlan.Completion {
         if isComplete { return .atEnd }
-        return reachingLengthCompletes ? .atLength : .never
+        return isCompleteAtLength ? .atLength : .never
     }
 
     /// Whether the server completes the upload before it responds to a retrieval in this version.
@@ -122,7 +122,7 @@ extension Dialect {
     /// The server may have received the last content without sending a response, because the connection or the server
     /// failed. The clients of these versions then retrieve the offset, and report success if it is equal to the length.
     package func completesOnRetrieval(_ state: UploadState) -> Bool {
-        reachingLengthCompletes && state.phase == .receiving && state.length == state.offset
+        isCompleteAtLength && state.phase == .receiving && state.length == state.offset
     }
 }
 
@@ -144,27 +144,27 @@ extension Dialect {
 
     /// Whether the final response of a creation names the upload resource in `Location` even if the upload is complete;
     /// the location of the file is then in `Content-Location`.
-    package var finalLocationIsUploadResource: Bool { self <= .interop6 }
+    package var isFinalLocationUploadResource: Bool { self <= .interop6 }
 
     /// The status for a deactivated upload, as long as the store has a record of it.
     package var deactivatedStatus: Status { self <= .interop6 ? 404 : 410 }
 
     /// Whether appends to a completed upload are rejected before their offset is compared, as interop versions 6 and 7
     /// require.
-    package var refusesCompletedBeforeOffset: Bool { self == .interop6 || self == .interop7 }
+    package var isCompletedRefusedBeforeOffset: Bool { self == .interop6 || self == .interop7 }
 
     /// Whether a valid repeat of the completing append gets the stored final response.
     ///
     /// Interop version 7 requires an error. Interop version 6 requires it too. But in interop version 6 this server may
     /// complete an upload before the client has sent `Upload-Complete: ?1`, and must not respond with an error when the
     /// client sends it.
-    package var serverReplaysFinalResponse: Bool { self != .interop7 }
+    package var isFinalResponseReplayed: Bool { self != .interop7 }
 
     /// Whether the problem type `completed-upload` exists. The editor's copy, and so the RFC, does not define it.
     package var hasCompletedUploadProblem: Bool { self >= .interop6 && self != .rfc }
 
     /// Whether `Upload-Limit` has the lifetime also under its old key `expires`, in addition to `max-age`.
-    package var sendsExpiresKey: Bool { self == .interop6 }
+    package var isExpiresKeySent: Bool { self == .interop6 }
 }
 
 // MARK: - What clients send and understand
@@ -172,10 +172,10 @@ extension Dialect {
 extension Dialect {
     /// Whether a client sends `Upload-Length` with an append, too; until interop version 6 it is a field of the
     /// creation.
-    package var sendsLengthOnAppend: Bool { self >= .interop7 }
+    package var isLengthSentOnAppend: Bool { self >= .interop7 }
 
     /// Whether a client can expect the stored final response to a repeat of the completing append.
-    package var clientExpectsReplay: Bool { self >= .interop8 }
+    package var isReplayExpected: Bool { self >= .interop8 }
 
     /// Whether a 104 is about an upload of this dialect. Clients of a draft ignore a 104 without a version or with
     /// another version. Clients of the published protocol ignore the version field.
@@ -210,10 +210,10 @@ package enum RequestKind: Sendable, Hashable {
     /// A request to an upload resource with a method that upload resources do not support.
     case notAllowed
 
-    package init(method: Method, addressesUpload: Bool, fields: Fields, dialect: Dialect) {
+    package init(method: Method, isUploadResource: Bool, fields: Fields, dialect: Dialect) {
         if method == .options {
             self = .discovery
-        } else if addressesUpload {
+        } else if isUploadResource {
             switch method {
             case .head, .get: self = .retrieval
             case .patch: self = .append

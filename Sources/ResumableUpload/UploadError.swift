@@ -64,7 +64,7 @@ package enum UploadError: Error, Sendable, Hashable {
     }
 
     /// Whether the upload cannot be continued. Its offset is then not reported.
-    package var endsUpload: Bool {
+    package var isEndOfUpload: Bool {
         switch self {
         case .notFound, .deactivated, .lengthExceeded: true
         default: false

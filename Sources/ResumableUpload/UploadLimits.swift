@@ -71,7 +71,7 @@ public struct UploadLimits: Sendable, Hashable, Codable {
         add("min-size", minSize)
         add("max-append-size", maxAppendSize)
         add("min-append-size", minAppendSize)
-        if dialect.sendsExpiresKey { add("expires", maxAge) }
+        if dialect.isExpiresKeySent { add("expires", maxAge) }
         add("max-age", maxAge)
         if text.isEmpty { add("min-size", 0) }
         return text
@@ -89,7 +89,7 @@ extension UploadLimits {
         self.init()
         var expires: Int64?
         for (key, member) in members {
-            let isOldLifetimeKey = dialect.sendsExpiresKey && key == "expires"
+            let isOldLifetimeKey = dialect.isExpiresKeySent && key == "expires"
             guard isOldLifetimeKey || Self.keys.contains(key) else { continue }
             guard case .item(let item) = member, case .integer(let value) = item.value, value >= 0 else { return nil }
             switch key {
@@ -130,18 +130,18 @@ package struct ContentPlan: Sendable, Hashable {
     /// The maximum content of this request in bytes.
     package var maxContent: Int64?
     /// Whether this request is the first that determines `length`.
-    package var determinesLength: Bool
+    package var isLengthDetermined: Bool
 
     package init(
         start: Int64 = 0, completion: Completion, length: Int64? = nil, maxSize: Int64 = UploadLimits.largestInteger,
-        maxContent: Int64? = nil, determinesLength: Bool = false
+        maxContent: Int64? = nil, isLengthDetermined: Bool = false
     ) {
         self.start = start
         self.completion = completion
         self.length = length
         self.maxSize = maxSize
         self.maxContent = maxContent
-        self.determinesLength = determinesLength
+        self.isLengthDetermined = isLengthDetermined
     }
 }
 

@@ -7,7 +7,7 @@ package struct Creation: Sendable {
     package var isComplete: Bool?
     package var framing: MessageFraming
     /// The value of a valid `Upload-Length`. In a request with a completeness field, a dialect without
-    /// ``Dialect/readsUploadLength`` ignores the field.
+    /// ``Dialect/isUploadLengthRead`` ignores the field.
     package var declaredLength: Int64?
     /// Whether the completeness field is present but invalid, so it is ignored.
     package var hasInvalidCompleteness: Bool
@@ -19,7 +19,7 @@ package struct Creation: Sendable {
         self.dialect = dialect
         self.isComplete = isComplete
         self.framing = framing
-        let readsLength = isComplete == nil || dialect.readsUploadLength
+        let readsLength = isComplete == nil || dialect.isUploadLengthRead
         hasInvalidCompleteness = isComplete == nil && fields.contains(dialect.completenessField(true).name)
         isConcatenation = fields.contains(TusProtocol.concatenationField)
         declaredLength = readsLength ? fields.uploadInteger(UploadFieldName.length) : nil
@@ -46,9 +46,9 @@ package struct Creation: Sendable {
         case unannounced
     }
 
-    /// - Parameter announces: whether an interim response will report the location of the upload resource to the client
-    ///   (``UploadResponses/allowsInterimResponses``).
-    package func decide(limits: UploadLimits, announces: Bool = true) -> Decision {
+    /// - Parameter isAnnounced: whether an interim response will report the location of the upload resource to the client
+    ///   (``UploadResponses/isInterimResponseAllowed``).
+    package func decide(limits: UploadLimits, announces isAnnounced: Bool = true) -> Decision {
         // Without this check the client would report success, although its parts are never concatenated.
         if isConcatenation { return .refuse(.concatenation) }
         guard let isComplete else { return decidePlain(limits: limits) }
@@ -58,13 +58,13 @@ package struct Creation: Sendable {
             if let declared = declaredLength, content > declared || (isComplete && content != declared) {
                 return .refuse(inconsistent(declared, content))
             }
-            if isComplete && dialect.derivesLength { length = content }
+            if isComplete && dialect.isLengthDerived { length = content }
         }
         if let refusal = limits.refusal(ofSize: max(length ?? 0, contentLength ?? 0)) { return .refuse(refusal) }
         var plan = ContentPlan(
-            completion: completion, length: length, maxSize: limits.effectiveMaxSize, determinesLength: length != nil)
+            completion: completion, length: length, maxSize: limits.effectiveMaxSize, isLengthDetermined: length != nil)
         if isComplete,
-            let reason = reasonForNoResource(size: length ?? contentLength, limits: limits, announces: announces)
+            let reason = reasonForNoResource(size: length ?? contentLength, limits: limits, announces: isAnnounced)
         {
             return .plain(plan, reason)
         }
@@ -82,9 +82,9 @@ package struct Creation: Sendable {
     /// No resource is created if the representation is smaller than the minimum of resumable uploads, or if no response
     /// would report the location of the resource. A resource at an unknown location would only use storage until it
     /// expires. A representation of unknown size is not smaller than the minimum.
-    private func reasonForNoResource(size: Int64?, limits: UploadLimits, announces: Bool) -> PlainReason? {
+    private func reasonForNoResource(size: Int64?, limits: UploadLimits, announces isAnnounced: Bool) -> PlainReason? {
         if let size, let minSize = limits.minSize, size < minSize { return .belowMinSize }
-        return announces || dialect.finalLocationIsUploadResource ? nil : .unannounced
+        return isAnnounced || dialect.isFinalLocationUploadResource ? nil : .unannounced
     }
 
     private func decidePlain(limits: UploadLimits) -> Decision {
@@ -96,7 +96,7 @@ package struct Creation: Sendable {
         if let refusal = limits.refusal(ofSize: length ?? 0) { return .refuse(refusal) }
         return .plain(
             ContentPlan(
-                completion: .atEnd, length: length, maxSize: limits.effectiveMaxSize, determinesLength: length != nil),
+                completion: .atEnd, length: length, maxSize: limits.effectiveMaxSize, isLengthDetermined: length != nil),
             hasInvalidCompleteness ? .invalidCompleteness : .noCompleteness)
     }
 
@@ -127,10 +127,10 @@ extension UploadLimits {
 
     /// The error if the content of one request, a creation or an append, is too large or too small; otherwise `nil`. A
     /// request that completes an upload may be small.
-    func refusal(ofContent content: Int64?, completes: Bool, isEmptyAllowed: Bool) -> UploadError? {
+    func refusal(ofContent content: Int64?, completes isLast: Bool, isEmptyAllowed: Bool) -> UploadError? {
         guard let content else { return nil }
         if let maxAppendSize, content > maxAppendSize { return .appendTooLarge(limit: maxAppendSize) }
-        if let minAppendSize, !completes, content < minAppendSize, !(isEmptyAllowed && content == 0) {
+        if let minAppendSize, !isLast, content < minAppendSize, !(isEmptyAllowed && content == 0) {
             return .appendTooSmall(limit: minAppendSize)
         }
         return nil
@@ -156,7 +156,7 @@ package struct Append: Sendable, Hashable {
     /// first, because with another media type the other fields have no meaning.
     /// - Throws: ``UploadError`` with status 415 or 400.
     package init(dialect: Dialect, fields: Fields, framing: MessageFraming) throws(UploadError) {
-        if dialect.requiresPartialUploadMediaType {
+        if dialect.isPartialUploadMediaTypeRequired {
             let type = fields["Content-Type"].flatMap { MediaType(parsing: $0) }
             guard let type, type.matches(partialUploadMediaType) else { throw .unsupportedMediaType }
         }
@@ -166,7 +166,7 @@ package struct Append: Sendable, Hashable {
         self.dialect = dialect
         self.offset = offset
         self.isComplete = isComplete
-        declaredLength = dialect.readsUploadLength ? fields.uploadInteger(UploadFieldName.length) : nil
+        declaredLength = dialect.isUploadLengthRead ? fields.uploadInteger(UploadFieldName.length) : nil
         contentLength = framing.contentLength
     }
 
@@ -181,8 +181,8 @@ package struct Append: Sendable, Hashable {
 
     /// Evaluates the append against the state of the upload after its previous request has ended.
     package func decide(state: UploadState) -> Decision {
-        if state.isComplete && dialect.refusesCompletedBeforeOffset
-            && !(dialect.serverReplaysFinalResponse && isRepeat(on: state))
+        if state.isComplete && dialect.isCompletedRefusedBeforeOffset
+            && !(dialect.isFinalResponseReplayed && isRepeat(on: state))
         {
             return .refuse(.completed)
         }
@@ -213,7 +213,7 @@ package struct Append: Sendable, Hashable {
     /// Whether the append has no content, starts at the offset of the upload, and completes it.
     private func isRepeat(on state: UploadState) -> Bool {
         guard contentLength == 0, offset == state.offset else { return false }
-        return isComplete || (dialect.reachingLengthCompletes && state.length == offset)
+        return isComplete || (dialect.isCompleteAtLength && state.length == offset)
     }
 
     private func decideContent(state: UploadState) -> Decision {
@@ -232,7 +232,7 @@ package struct Append: Sendable, Hashable {
             if let length, end > length || (isComplete && end != length) {
                 return inconsistent("The upload has \(length) bytes, but this request's content ends at byte \(end).")
             }
-            if isComplete && dialect.derivesLength { length = end }
+            if isComplete && dialect.isLengthDerived { length = end }
             if let refusal = state.limits.refusal(ofSize: end) { return .refuse(refusal) }
         }
         if let refusal = state.limits.refusal(ofSize: length ?? 0) { return .refuse(refusal) }
@@ -244,7 +244,7 @@ package struct Append: Sendable, Hashable {
         return .accept(
             ContentPlan(
                 start: offset, completion: completion, length: length, maxSize: state.limits.effectiveMaxSize,
-                maxContent: state.limits.maxAppendSize, determinesLength: length != nil && state.length == nil))
+                maxContent: state.limits.maxAppendSize, isLengthDetermined: length != nil && state.length == nil))
     }
 
     private func inconsistent(_ detail: String) -> Decision { .refuse(.inconsistentLength(detail: detail)) }

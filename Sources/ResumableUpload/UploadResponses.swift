@@ -40,19 +40,19 @@ package struct UploadState: Sendable, Hashable {
 package struct UploadResponses: Sendable {
     package let dialect: Dialect
     /// Whether the request named the dialect; only then is the version echoed.
-    package let echoesVersion: Bool
+    package let shouldEchoVersion: Bool
 
     /// Whether 104 may be sent to the client, and if not, why.
     package let interim: InterimPermission
 
-    package init(dialect: Dialect, echoesVersion: Bool, interim: InterimPermission = .allowed) {
+    package init(dialect: Dialect, shouldEchoVersion: Bool, interim: InterimPermission = .allowed) {
         self.dialect = dialect
-        self.echoesVersion = echoesVersion
+        self.shouldEchoVersion = shouldEchoVersion
         self.interim = interim
     }
 
     /// Whether 104 may be sent to the client.
-    package var allowsInterimResponses: Bool { interim == .allowed }
+    package var isInterimResponseAllowed: Bool { interim == .allowed }
 
     // MARK: Interim
 
@@ -97,7 +97,7 @@ package struct UploadResponses: Sendable {
         // The six fields of the upload, and those that the server adds to every response.
         response.fields.reserveCapacity(response.fields.count + 12)
         // The location of a redirection must not be replaced.
-        if let uploadLocation, dialect.finalLocationIsUploadResource, !answer.status.isRedirection {
+        if let uploadLocation, dialect.isFinalLocationUploadResource, !answer.status.isRedirection {
             if let own = response.fields["Location"] { response.fields.set("Content-Location", own) }
             response.fields.set("Location", uploadLocation)
         }
@@ -136,7 +136,7 @@ package struct UploadResponses: Sendable {
         fields.append(completeness.name, completeness.value)
         if case .mismatchingOffset(let expected, _) = error {
             fields.append(UploadFieldName.offset, "\(expected)")
-        } else if let offset, !error.endsUpload {
+        } else if let offset, !error.isEndOfUpload {
             fields.append(UploadFieldName.offset, "\(offset)")
         }
         if let limits { fields.append(UploadFieldName.limit, limits.fieldValue(for: dialect)) }
@@ -178,7 +178,7 @@ package struct UploadResponses: Sendable {
     }
 
     private func setVersionField(in fields: inout Fields) {
-        guard echoesVersion, let version = dialect.interopVersion else { return }
+        guard shouldEchoVersion, let version = dialect.interopVersion else { return }
         fields.set(UploadFieldName.interopVersion, "\(version)")
     }
 
@@ -201,29 +201,29 @@ extension UploadResponses {
     ///   - version: the HTTP version of the request; HTTP/1.0 does not have interim responses.
     ///   - storedDialect: the dialect of the creation, if the request is for an upload resource.
     ///   - withholding: why only final responses may be sent; `nil` if the server has no such reason.
-    ///   - announcesWithoutVersion: whether requests without a version get 104, as in the published protocol. The draft
+    ///   - isAnnouncedWithoutVersion: whether requests without a version get 104, as in the published protocol. The draft
     ///     forbids it.
     package init(
         answering fields: Fields, version: ProtocolVersion = .http11, storedDialect: Dialect? = nil,
-        announcesWithoutVersion: Bool = false, withholding: InterimObstacle? = nil
+        isAnnouncedWithoutVersion: Bool = false, withholding: InterimObstacle? = nil
     ) {
         let named = Dialect(announcedBy: fields)
         let isUnversioned = !fields.contains(UploadFieldName.interopVersion)
         self.init(
-            dialect: named ?? (announcesWithoutVersion ? nil : storedDialect) ?? .unversioned,
-            echoesVersion: named != nil,
+            dialect: named ?? (isAnnouncedWithoutVersion ? nil : storedDialect) ?? .unversioned,
+            shouldEchoVersion: named != nil,
             interim: Self.permission(
                 version: version, isNamed: named != nil, isUnversioned: isUnversioned,
-                announcesWithoutVersion: announcesWithoutVersion, withholding: withholding))
+                isAnnouncedWithoutVersion: isAnnouncedWithoutVersion, withholding: withholding))
     }
 
     private static func permission(
-        version: ProtocolVersion, isNamed: Bool, isUnversioned: Bool, announcesWithoutVersion: Bool,
+        version: ProtocolVersion, isNamed: Bool, isUnversioned: Bool, isAnnouncedWithoutVersion: Bool,
         withholding: InterimObstacle?
     ) -> InterimPermission {
         if version < .http11 { return .withheld(.oldHTTP) }
         if let withholding { return .withheld(withholding) }
-        if isNamed || (announcesWithoutVersion && isUnversioned) { return .allowed }
+        if isNamed || (isAnnouncedWithoutVersion && isUnversioned) { return .allowed }
         return .withheld(isUnversioned ? .noVersion : .unusableVersion)
     }
 }

@@ -84,8 +84,8 @@ struct Parser {
     /// RFC 9651 section 4.2.3.3
     private mutating func key() throws(ParseFailure) -> String {
         guard let first = current else { throw failure(.unexpectedEnd) }
-        guard first.startsKey else { throw failure(.invalidKey) }
-        return text(while: \.continuesKey)
+        guard first.isKeyStart else { throw failure(.invalidKey) }
+        return text(while: \.isKeyCharacter)
     }
 
     /// Parses the separator between two members of a List or Dictionary, or the end after the last one.
@@ -194,7 +194,7 @@ extension Parser {
         case .at: return .date(try date())
         case .percent: return .displayString(try displayString())
         case _ where first.isDigit: return try number()
-        case _ where first.startsToken: return .token(text(while: \.continuesToken))
+        case _ where first.isTokenStart: return .token(text(while: \.isTokenCharacter))
         default: throw failure(.invalidItem)
         }
     }
@@ -346,19 +346,19 @@ extension UInt8 {
     var isLetter: Bool { UInt8(ascii: "a")...UInt8(ascii: "z") ~= (self | 0x20) }
     var isPrintable: Bool { 0x20...0x7E ~= self }
 
-    var startsKey: Bool { isLowercase || self == .asterisk }
+    var isKeyStart: Bool { isLowercase || self == .asterisk }
 
-    var continuesKey: Bool {
+    var isKeyCharacter: Bool {
         switch self {
         case UInt8(ascii: "_"), .minus, .point, .asterisk: true
         default: isLowercase || isDigit
         }
     }
 
-    var startsToken: Bool { isLetter || self == .asterisk }
+    var isTokenStart: Bool { isLetter || self == .asterisk }
 
     /// `tchar` of RFC 9110 section 5.6.2, or one of the two other characters that a Token can contain.
-    var continuesToken: Bool {
+    var isTokenCharacter: Bool {
         switch self {
         case UInt8(ascii: "!"), UInt8(ascii: "#"), UInt8(ascii: "$"), UInt8(ascii: "%"), UInt8(ascii: "&"),
             UInt8(ascii: "'"), .asterisk, UInt8(ascii: "+"), .minus, .point, UInt8(ascii: "^"), UInt8(ascii: "_"),

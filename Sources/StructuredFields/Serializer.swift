@@ -66,7 +66,7 @@ struct Serializer {
 
     /// RFC 9651 section 4.1.1.3
     private mutating func append(key: String) throws(SerializationFailure) {
-        guard let first = key.utf8.first, first.startsKey, key.utf8.allSatisfy(\.continuesKey) else {
+        guard let first = key.utf8.first, first.isKeyStart, key.utf8.allSatisfy(\.isKeyCharacter) else {
             throw SerializationFailure(reason: .invalidKey)
         }
         append(key)
@@ -82,7 +82,7 @@ struct Serializer {
         case .string(let string):
             try append(string: string)
         case .token(let token):
-            guard let first = token.utf8.first, first.startsToken, token.utf8.allSatisfy(\.continuesToken) else {
+            guard let first = token.utf8.first, first.isTokenStart, token.utf8.allSatisfy(\.isTokenCharacter) else {
                 throw SerializationFailure(reason: .invalidToken)
             }
             append(token)

@@ -42,7 +42,7 @@ extension FilePath {
     /// Whether this can be the name of one entry of a directory: it is not empty, "." or "..", and contains neither a
     /// slash nor NUL.
     package var isEntryName: Bool {
-        !isEmpty && self != "." && self != ".." && !containsNUL && !bytes.contains(UInt8(ascii: "/"))
+        !isEmpty && self != "." && self != ".." && !hasNUL && !bytes.contains(UInt8(ascii: "/"))
     }
 
     /// This path relative to `ancestor`, both absolute; empty if both are the same. `nil` if it is not below it.

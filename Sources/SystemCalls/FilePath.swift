@@ -22,7 +22,7 @@ package struct FilePath: Sendable, Hashable {
     /// Whether the path begins with a slash.
     package var isAbsolute: Bool { bytes.first == Self.slash }
     /// Whether the path contains a NUL. System calls would ignore the bytes from the NUL on.
-    package var containsNUL: Bool { bytes.contains(0) }
+    package var hasNUL: Bool { bytes.contains(0) }
 
     /// The bytes as a string; `nil` if they are not UTF-8.
     package var text: String? { String(validating: bytes, as: UTF8.self) }
@@ -88,7 +88,7 @@ extension FilePath {
 extension FilePath {
     /// The absolute path without symbolic links (realpath(3)).
     package func resolved() throws(Errno) -> FilePath {
-        guard !isEmpty, !containsNUL else { throw .noSuchFile }
+        guard !isEmpty, !hasNUL else { throw .noSuchFile }
         var error = Errno.noSuchFile
         let found = withCString { path -> FilePath? in
             guard let pointer = realpath(path, nil) else {
@@ -105,7 +105,7 @@ extension FilePath {
     /// The absolute path. Symbolic links are resolved in the directory, not in the last component. `nil` if the
     /// directory does not exist.
     package var absolute: FilePath? {
-        guard !isEmpty, !containsNUL else { return nil }
+        guard !isEmpty, !hasNUL else { return nil }
         let trimmed = withoutTrailingSlashes
         let name = trimmed.lastComponent
         // These components name directories, not entries of a directory.
@@ -153,7 +153,7 @@ extension FilePath: CustomStringConvertible {
 
     /// The path as text, in which the result of `escape` replaces each byte that is not UTF-8 and, if `controls` is
     /// true, each byte of a control character.
-    package func escaped(controls: Bool = false, _ escape: (UInt8) -> String) -> String {
+    package func escaped(controls isForControls: Bool = false, _ escape: (UInt8) -> String) -> String {
         var result = ""
         var remaining = bytes[...]
         while !remaining.isEmpty {
@@ -163,7 +163,7 @@ extension FilePath: CustomStringConvertible {
             case .scalarValue(let scalar):
                 let width = UTF8.width(scalar)
                 let isControl = scalar.properties.generalCategory == .control
-                if controls && isControl {
+                if isForControls && isControl {
                     result += remaining.prefix(width).map(escape).joined()
                 } else {
                     result.unicodeScalars.append(scalar)

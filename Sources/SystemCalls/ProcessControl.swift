@@ -67,15 +67,15 @@ extension ProcessControl {
 extension ProcessControl {
     /// Blocks signals on this thread and all threads that are started later; ``awaitSignal(of:)`` receives them. Call this
     /// function before any other thread is started.
-    /// - Parameter evenIfIgnored: whether to block also signals that the process has ignored since its start, as under
+    /// - Parameter isIgnoredToo: whether to block also signals that the process has ignored since its start, as under
     ///   nohup(1).
     /// - Returns: the blocked signals.
     @discardableResult
-    package static func blockSignals(_ signals: [Int32], evenIfIgnored: Bool = false) -> [Int32] {
+    package static func blockSignals(_ signals: [Int32], evenIfIgnored isIgnoredToo: Bool = false) -> [Int32] {
         let blocked = signals.filter { signal in
             var action = sigaction()
             sigaction(signal, nil, &action)
-            return evenIfIgnored || !isIgnored(action)
+            return isIgnoredToo || !isIgnored(action)
         }
         var set = set(of: blocked)
         pthread_sigmask(SIG_BLOCK, &set, nil)

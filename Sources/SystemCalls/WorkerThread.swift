@@ -10,12 +10,12 @@ package final class WorkerThread: Sendable {
     ///
     /// - Parameters:
     ///   - name: up to 15 bytes, shown by debuggers and `top`.
-    ///   - yieldsToOthers: see ``setYieldsToOthers(_:)``.
+    ///   - shouldYield: see ``setYieldsToOthers(_:)``.
     package init(
-        name: String, yieldsToOthers: Bool = false, _ body: @escaping @Sendable () -> Void
+        name: String, shouldYield: Bool = false, _ body: @escaping @Sendable () -> Void
     ) throws(Errno) {
         let start = Unmanaged.passRetained(
-            Start(name: name, yieldsToOthers: yieldsToOthers, body: body, finished: finished))
+            Start(name: name, shouldYield: shouldYield, body: body, finished: finished))
         var handle = pthread_t()
         let error = pthread_create(&handle, nil, runWorkerThread, start.toOpaque())
         guard error == 0 else {
@@ -58,13 +58,13 @@ package final class WorkerThread: Sendable {
 /// The arguments of the new thread.
 private final class Start: Sendable {
     let name: String
-    let yieldsToOthers: Bool
+    let shouldYield: Bool
     let body: @Sendable () -> Void
     let finished: Monitor<Bool>
 
-    init(name: String, yieldsToOthers: Bool, body: @escaping @Sendable () -> Void, finished: Monitor<Bool>) {
+    init(name: String, shouldYield: Bool, body: @escaping @Sendable () -> Void, finished: Monitor<Bool>) {
         self.name = name
-        self.yieldsToOthers = yieldsToOthers
+        self.shouldYield = shouldYield
         self.body = body
         self.finished = finished
     }
@@ -85,7 +85,7 @@ private func runBody(_ argument: UnsafeMutableRawPointer) -> Monitor<Bool> {
     let start = Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
     pthread_setname_np(pthread_self(), String(decoding: start.name.utf8.prefix(15), as: UTF8.self))
     // A thread inherits the policy of the thread that creates it.
-    WorkerThread.setYieldsToOthers(start.yieldsToOthers)
+    WorkerThread.setYieldsToOthers(start.shouldYield)
     start.body()
     return start.finished
 }

@@ -19,7 +19,7 @@ struct CredentialFiles {
         var warnings: [String] = []
         if let path = settings.tokenFile {
             let list = try Self.tokens(in: path, &warnings)
-            authorizer = TokenAuthorizer(list, allowsPublicReading: settings.allowsPublicReading)
+            authorizer = TokenAuthorizer(list, isPublicReadingAllowed: settings.isPublicReadingAllowed)
             tokens = list.count
         } else {
             authorizer = nil
@@ -58,7 +58,7 @@ struct CredentialFiles {
             // Without tokens only requests from this machine are allowed to use files, but a client of a route can be
             // elsewhere, so nothing but the routes is served then.
             let base =
-                configuration.authorizer ?? RoutesOnlyAuthorizer(allowsAnonymous: configuration.allowsAnonymous)
+                configuration.authorizer ?? RoutesOnlyAuthorizer(isAnonymousAllowed: configuration.isAnonymousAllowed)
             configuration.authorizer = GatewayAuthorizer(
                 routes: settings.routes, ownPrefix: configuration.ownPrefix, base: base)
         }

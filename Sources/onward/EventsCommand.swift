@@ -30,16 +30,16 @@ struct EventsCommand {
         options: options.map(\.manual))
 
     static let options: [CommandOption<EventsCommand>] =
-        StorageSettings.inspectionOptions(\.storage, usesBlobs: false)
+        StorageSettings.inspectionOptions(\.storage, hasBlobs: false)
         + [
             CommandOption(flag: "all", group: "Options", "retry or drop all events that are set aside") {
-                $0.selectsAll = true
+                $0.isSelectingAll = true
             },
             CommandOption(flag: "json", group: "Options", "print one JSON object on each line") { $0.isJSON = true },
         ]
 
     private var storage = StorageSettings()
-    private var selectsAll = false
+    private var isSelectingAll = false
     private var isJSON = false
 
     static func run(_ arguments: [CommandArgument]) -> ExitStatus {
@@ -50,22 +50,22 @@ struct EventsCommand {
                     of: arguments, environment: StorageSettings.inspectionVariables(arguments), into: &command
                 )
                 .map(\.description)
-            try command.storage.check(needsBlobs: false)
+            try command.storage.check(hasBlobs: false)
             let names = Array(words.dropFirst())
-            let selectsAll = command.selectsAll
+            let isSelectingAll = command.isSelectingAll
             switch words.first {
-            case "list" where names.isEmpty && !selectsAll: return command.list()
-            case "retry" where names.isEmpty == selectsAll:
-                return command.change(names, "retried", onlySetAside: true) { (events, numbers) throws(StoreError) in
+            case "list" where names.isEmpty && !isSelectingAll: return command.list()
+            case "retry" where names.isEmpty == isSelectingAll:
+                return command.change(names, "retried", isOnlySetAside: true) { (events, numbers) throws(StoreError) in
                     try events.retry(numbers)
                 }
-            case "drop" where names.isEmpty == selectsAll:
-                return command.change(names, "dropped", onlySetAside: selectsAll) {
+            case "drop" where names.isEmpty == isSelectingAll:
+                return command.change(names, "dropped", isOnlySetAside: isSelectingAll) {
                     (events, numbers) throws(StoreError) in try events.drop(numbers)
                 }
             case "retry", "drop":
                 throw OptionError(
-                    selectsAll
+                    isSelectingAll
                         ? "'\(names[0])' and --all cannot be combined"
                         : "EVENT or --all is missing; 'onward events list' lists the events")
             default: throw OptionError("give 'list', 'retry EVENT', 'retry --all', 'drop EVENT' or 'drop --all'")
@@ -104,9 +104,9 @@ struct EventsCommand {
     }
 
     /// Changes the named events, or with `--all` those that are set aside.
-    /// - Parameter onlySetAside: whether named events in other states are counted, but not changed.
+    /// - Parameter isOnlySetAside: whether named events in other states are counted, but not changed.
     private func change(
-        _ names: [String], _ participle: String, onlySetAside: Bool,
+        _ names: [String], _ participle: String, isOnlySetAside: Bool,
         _ body: (any EventRecords, [Int64]) throws(StoreError) -> Void
     ) -> ExitStatus {
         do throws(StoreError) {
@@ -117,9 +117,9 @@ struct EventsCommand {
             try events.forEach { entry in
                 let matches = names.indices.filter { !names[$0].isEmpty && entry.event.id.hasPrefix(names[$0]) }
                 for index in matches { found[index] += 1 }
-                guard selectsAll || !matches.isEmpty else { return }
-                if onlySetAside && entry.state != .setAside {
-                    if !selectsAll { waiting += 1 }
+                guard isSelectingAll || !matches.isEmpty else { return }
+                if isOnlySetAside && entry.state != .setAside {
+                    if !isSelectingAll { waiting += 1 }
                 } else {
                     numbers.append(entry.number)
                 }

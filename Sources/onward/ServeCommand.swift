@@ -158,7 +158,7 @@ enum ServeCommand {
                 code: "target-interrupted"))
         configuration.retainUnknownOutcomes(of: settings.routes, ownPrefix: settings.server.ownPrefix)
         configuration.validated = FilesHandler.validated
-        configuration.recordsEvents = settings.events != nil
+        configuration.shouldRecordEvents = settings.events != nil
         // If unfinished uploads do not expire, only stored responses do.
         configuration.lifetime = settings.server.limits.maxAge.map { .seconds($0) } ?? configuration.keepCompleted
         return configuration

@@ -24,7 +24,7 @@ extension ServeSettings {
         CommandOption(
             flag: "redirect-downloads", group: "General",
             "with --blobs: redirect the download of a file whose bytes are one\nobject to a URL of the object storage (307), which is valid for a\nminute; see docs/scale.md"
-        ) { $0.redirectsDownloads = true },
+        ) { $0.shouldRedirectDownloads = true },
         CommandOption("max-connections", "N", group: "General", "maximum number of open connections [default: 1000]") {
             settings, value throws(OptionError) in
             settings.server.maxConnections = try Quantity.count(value, 1...1_000_000)
@@ -129,24 +129,24 @@ extension ServeSettings {
             "whether to send interim responses with status 104 (Upload Resumption\nSupported). If a proxy cannot handle them, use off, or let the proxy\nadd 'Onward-Interim: off' to each request\n[default: on]"
         ) { settings, value throws(OptionError) in
             guard value == "on" || value == "off" else { throw OptionError("'\(value)' is neither on nor off") }
-            settings.server.sendsInterimResponses = value == "on"
+            settings.server.shouldSendInterimResponses = value == "on"
         },
 
         // Protocol
         CommandOption(
             flag: "announce-without-version", group: "Protocol",
             "also send 104 to clients that state no draft version; for use\nafter the RFC is published"
-        ) { $0.server.announcesWithoutVersion = true },
+        ) { $0.server.isAnnouncedWithoutVersion = true },
 
         CommandOption(
             flag: "require-length", group: "Protocol",
             "respond with 411 if chunked content would complete an upload whose\nlength is unknown. Use this option behind a proxy that sends the\nlast chunk even if the connection of the client breaks: incomplete\ncontent then looks complete"
-        ) { $0.server.requiresLength = true },
+        ) { $0.server.isLengthRequired = true },
 
         CommandOption(
             flag: "reject-form-data", group: "Protocol",
             "reject multipart/form-data (415), which curl -F and HTML forms\nsend. Without this option PUT stores the entire form as the file"
-        ) { $0.rejectsFormData = true },
+        ) { $0.shouldRejectFormData = true },
 
         // Limits
         size(
@@ -230,11 +230,11 @@ extension ServeSettings {
         },
         CommandOption(
             flag: "public-read", group: "Access", "with --token-file: downloads and listings need no token"
-        ) { $0.allowsPublicReading = true },
+        ) { $0.isPublicReadingAllowed = true },
         CommandOption(
             flag: "allow-anonymous", group: "Access",
             "accept requests of every client that can connect. Without this\noption a server that has no tokens, routes or --auth-url accepts only\nrequests that come directly from this machine, not through a proxy.\nSuch a server also rejects uploads and deletions by web pages of other\norigins, unless --cors-origin allows the origin. This option cannot\nbe combined with --token-file or --auth-url"
-        ) { $0.server.allowsAnonymous = true },
+        ) { $0.server.isAnonymousAllowed = true },
         CommandOption(
             "cors-origin", "ORIGIN", group: "Browsers", repeatable: true,
             "origin whose pages may use the server, such as\nhttps://app.example; * is every origin; repeatable"
@@ -250,11 +250,11 @@ extension ServeSettings {
         CommandOption(
             flag: "no-page", group: "Browsers",
             "do not serve the web interface: browsers get plain listings of\n/files/"
-        ) { $0.server.servesPage = false },
+        ) { $0.server.hasPage = false },
         CommandOption(
             flag: "inline", group: "Browsers",
             "let browsers show files of active types, such as HTML, SVG and\nPDF, in a sandbox; without this option browsers save them"
-        ) { $0.showsActiveTypes = true },
+        ) { $0.shouldShowActiveTypes = true },
         CommandOption(
             "cache-control", "VALUE", group: "Browsers",
             "Cache-Control of files, such as max-age=3600; the directives public\nand s-maxage need --public-read; private is added if credentials\nare needed [default: no-cache]"
@@ -298,7 +298,7 @@ extension ServeSettings {
         CommandOption(
             flag: "explain", group: "Logging",
             "log for each request with content which 104 responses it got, or\nwhy it got none. A client that sends Onward-Explain: ?1 gets this in\nthe response even without this option"
-        ) { $0.server.explains = true },
+        ) { $0.server.shouldExplain = true },
     ]
 
     private static let applications = "Applications"

@@ -56,7 +56,7 @@ extension ServeSettings {
             } catch { mistakes.append("\(configured.place): \(error)") }
         }
         guard mistakes.isEmpty else { throw OptionError(mistakes.joined(separator: "\n")) }
-        if authorizationURL != nil && server.allowsAnonymous {
+        if authorizationURL != nil && server.isAnonymousAllowed {
             throw OptionError("--auth-url and --allow-anonymous cannot be combined")
         }
     }

@@ -14,7 +14,7 @@ struct ServeSettings {
     var server = {
         var configuration = ServerConfiguration()
         configuration.logSink = .standardError
-        configuration.servesPage = true
+        configuration.hasPage = true
         return configuration
     }()
     var store = StoreConfiguration()
@@ -30,12 +30,12 @@ struct ServeSettings {
     var publicationCheck: PublicationCheckSettings?
     /// The URL of the application that authorizes requests.
     var authorizationURL: String?
-    var allowsPublicReading = false
+    var isPublicReadingAllowed = false
     /// Whether browsers may show files of active types, such as HTML, SVG and PDF (`--inline`).
-    var showsActiveTypes = false
-    var rejectsFormData = false
+    var shouldShowActiveTypes = false
+    var shouldRejectFormData = false
     /// Whether downloads are redirected to the object storage (`--redirect-downloads`).
-    var redirectsDownloads = false
+    var shouldRedirectDownloads = false
     var certificateFile: String?
     var keyFile: String?
 
@@ -66,10 +66,10 @@ struct ServeSettings {
         var check = publicationCheck
         check?.destination.caFile = originCertificates
         var handler = FilesHandler(
-            store: store, showsActiveTypes: showsActiveTypes,
+            store: store, shouldShowActiveTypes: shouldShowActiveTypes,
             resourcePolicy: server.corsOrigins.contains("*") ? .crossOrigin : .sameOrigin,
-            rejectsFormData: rejectsFormData, check: check.map { PublicationCheck($0).verdict })
-        handler.redirectsDownloads = redirectsDownloads
+            shouldRejectFormData: shouldRejectFormData, check: check.map { PublicationCheck($0).verdict })
+        handler.shouldRedirectDownloads = shouldRedirectDownloads
         return handler
     }
 
@@ -78,7 +78,7 @@ struct ServeSettings {
         guard (certificateFile == nil) == (keyFile == nil) else {
             throw OptionError("--tls-cert and --tls-key must be given together")
         }
-        if tokenFile != nil && server.allowsAnonymous {
+        if tokenFile != nil && server.isAnonymousAllowed {
             throw OptionError(
                 "--token-file requires a token and --allow-anonymous does not; choose one. With --token-file and"
                     + " --public-read downloads need no token")
@@ -87,10 +87,10 @@ struct ServeSettings {
         try checkRoutes()
         try checkEvents()
         try checkPublicationCheck()
-        if allowsPublicReading && tokenFile == nil {
+        if isPublicReadingAllowed && tokenFile == nil {
             throw OptionError("--public-read needs --token-file")
         }
-        if let directive = server.cacheControl.sharingDirective, !allowsPublicReading {
+        if let directive = server.cacheControl.sharingDirective, !isPublicReadingAllowed {
             throw OptionError(
                 tokenFile == nil
                     ? "--cache-control with \(directive) needs --token-file and --public-read. Without tokens,"
@@ -112,7 +112,7 @@ struct ServeSettings {
     private func checkStorage() throws(OptionError) {
         try storage.check()
         guard storage.cluster != nil else {
-            if redirectsDownloads {
+            if shouldRedirectDownloads {
                 throw OptionError(
                     "--redirect-downloads needs --catalog and --blobs: only an object storage sends files itself")
             }

@@ -31,10 +31,10 @@ struct StorageSettings {
     /// Whether any option for a shared storage was given.
     private var isShared: Bool { catalog != nil || blobs != nil || notifications != nil }
 
-    /// - Parameter needsBlobs: whether the command also uses the object storage.
-    func check(needsBlobs: Bool = true) throws(OptionError) {
+    /// - Parameter hasBlobs: whether the command also uses the object storage.
+    func check(hasBlobs: Bool = true) throws(OptionError) {
         guard isShared else { return }
-        guard catalog != nil, blobs != nil || !needsBlobs else {
+        guard catalog != nil, blobs != nil || !hasBlobs else {
             throw OptionError("--catalog and --blobs must be given together")
         }
         if givenRoot != nil {
@@ -68,17 +68,17 @@ struct StorageSettings {
     }
 
     /// The options of a command that works beside servers.
-    /// - Parameter usesBlobs: whether the command also uses the object storage.
+    /// - Parameter hasBlobs: whether the command also uses the object storage.
     static func inspectionOptions<Settings>(
-        _ path: WritableKeyPath<Settings, StorageSettings> & Sendable, usesBlobs: Bool = true
+        _ path: WritableKeyPath<Settings, StorageSettings> & Sendable, hasBlobs: Bool = true
     ) -> [CommandOption<Settings>] {
         let group = "Options"
         let catalog = "PostgreSQL database of servers with --catalog, instead of a data\ndirectory"
         let both = [
             rootOption(path, group: group, "data directory [default: ./onward-data]"),
-            catalogOption(path, group: group, catalog + (usesBlobs ? "; together with --blobs" : "")),
+            catalogOption(path, group: group, catalog + (hasBlobs ? "; together with --blobs" : "")),
         ]
-        guard usesBlobs else { return both }
+        guard hasBlobs else { return both }
         return both + [blobsOption(path, group: group, "object storage of these servers")]
     }
 

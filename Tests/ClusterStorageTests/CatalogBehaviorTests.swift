@@ -216,9 +216,9 @@ import Testing
             let counted = try catalog.countEvents()
             #expect(counted.waiting == 8 && counted.setAside == 2 && counted.oldest == entries[3].event.time)
             #expect(try catalog.retriedEvents(limit: 9) == [])
-            let aside = CatalogChange.outbox(.drop(before: .max, limit: 1, onlySetAside: true))
+            let aside = CatalogChange.outbox(.drop(before: .max, limit: 1, isOnlySetAside: true))
             #expect(try catalog.commit(aside).events == [numbers[1]])
-            let old = CatalogChange.outbox(.drop(before: .max, limit: 100, onlySetAside: false))
+            let old = CatalogChange.outbox(.drop(before: .max, limit: 100, isOnlySetAside: false))
             #expect(try catalog.commit(old).events.sorted() == Array(numbers[2...]))
         }
     }

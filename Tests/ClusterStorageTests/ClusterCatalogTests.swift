@@ -63,7 +63,7 @@ struct ClusterCatalogTests {
         let entries = try first.events(after: 0, limit: 9)
         #expect(entries.map(\.event.upload) == [row.id.fingerprint])
         #expect(try second.events(after: 0, limit: 9) == [] && !second.hasEvent(entries[0].number))
-        let surplus = CatalogChange.outbox(.drop(before: .max, limit: 1, onlySetAside: false))
+        let surplus = CatalogChange.outbox(.drop(before: .max, limit: 1, isOnlySetAside: false))
         #expect(try second.commit(surplus).events == [])
         first.close(saving: nil)
         #expect(try second.events(after: 0, limit: 9) == entries && second.hasEvent(entries[0].number))

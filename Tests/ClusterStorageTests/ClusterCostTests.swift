@@ -61,7 +61,7 @@ struct ClusterCostTests {
         for count in [1, 3] {
             let cost = try Servers(count).cost(of: 6) { store, index in
                 let new = NewUpload(principal: "alice", method: .put, target: "/files/f", length: 4096)
-                let lease = try store.create(new, recordsAtOnce: false)
+                let lease = try store.create(new, shouldRecordAtOnce: false)
                 try content(4096).withUnsafeBytes { try lease.append($0) }
                 try publish(lease, index)
             }

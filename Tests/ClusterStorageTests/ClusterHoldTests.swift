@@ -217,7 +217,7 @@ struct ClusterHoldTests {
         let lease = try store.create(NewUpload(principal: "alice", method: .post, target: "/app/f"))
         try Array("abc".utf8).withUnsafeBytes { try lease.append($0) }
         try lease.setLength(3)
-        try lease.beginProcessing(marksDurably: true)
+        try lease.beginProcessing(shouldMarkDurably: true)
         return lease
     }
 

@@ -96,7 +96,7 @@ struct DatabaseOutageTests {
         #expect(awaitProblem(true, within: .seconds(120)))
         // The proxy resets the silent connection a minute after it has passed on the last byte.
         #expect(awaitProblem(false, within: .seconds(40)))
-        #expect(node.receivesNotifications && proxy.cuts == 1)
+        #expect(node.isReceivingNotifications && proxy.cuts == 1)
         #expect(node.counts.withLock { $0.session.lost } == 0)
     }
 

@@ -26,7 +26,7 @@ struct PublicationTransactionTests {
             let lease =
                 switch self {
                 case .plain: try store.createTransient(new)
-                case .short: try store.create(new, recordsAtOnce: false)
+                case .short: try store.create(new, shouldRecordAtOnce: false)
                 case .recorded: try store.create(new)
                 }
             try content(100_000).withUnsafeBytes { try lease.append($0) }
@@ -42,7 +42,7 @@ struct PublicationTransactionTests {
         fixture = try ClusterFixture()
         catalog = try fixture.node()
         store = try fixture.store(over: catalog) { configuration in
-            configuration.recordsEvents = true
+            configuration.shouldRecordEvents = true
             configuration.interruption = { _ in
                 StoreConfiguration.Interruption(response: Response(status: 502), description: [1])
             }
@@ -61,7 +61,7 @@ struct PublicationTransactionTests {
         var publication = Publication(
             name: try #require(PublishedName(path: "d/f")), fields: ["Content-Type": "text/plain"]
         ) { created, _ in Response(status: created ? 201 : 200) }
-        publication.replaces = replaces
+        publication.canReplace = replaces
         return publication
     }
 
@@ -261,7 +261,7 @@ struct PublicationTransactionTests {
     func retention() throws {
         let overtaken = try Kind.recorded.create(in: store)
         let id = try #require(overtaken.id)
-        try overtaken.beginProcessing(marksDurably: true)
+        try overtaken.beginProcessing(shouldMarkDurably: true)
         // Another server acquires the upload after the end of the session, and completes it.
         let second = try fixture.node("b")
         try fixture.run("UPDATE onward.upload SET holder = NULL")
@@ -276,14 +276,14 @@ struct PublicationTransactionTests {
         #expect(try count("retained") == 0)
 
         let complete = try Kind.recorded.create(in: store)
-        try complete.beginProcessing(marksDurably: true)
+        try complete.beginProcessing(shouldMarkDurably: true)
         #expect(try complete.completeAsInterrupted().status == 502)
         complete.release()
         #expect(try count("retained") == 1)
 
         let damaged = try Kind.recorded.create(in: store)
         let lost = try #require(damaged.id)
-        try damaged.beginProcessing(marksDurably: true)
+        try damaged.beginProcessing(shouldMarkDurably: true)
         try fixture.run(
             "DELETE FROM onward.piece WHERE blob = (SELECT blob FROM onward.upload WHERE id = $1)",
             [.bytes(lost.bytes)])

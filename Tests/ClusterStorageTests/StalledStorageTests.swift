@@ -212,7 +212,7 @@ struct StalledStorageTests {
                         Result { () throws(StoreError) in try ending.lease.append(bytes, completes: true) }
                     }
                     try appended.get()
-                    try ending.lease.beginProcessing(marksDurably: false)
+                    try ending.lease.beginProcessing(shouldMarkDurably: false)
                 } catch {}
                 ending.lease.release()
             },

@@ -22,7 +22,7 @@ struct UnknownOutcomeTests {
         fixture = try ClusterFixture(ownsServer: true)
         proxy = try fixture.proxy()
         catalog = try fixture.node(timeout: .seconds(1), through: proxy)
-        store = try fixture.store(over: catalog) { $0.recordsEvents = true }
+        store = try fixture.store(over: catalog) { $0.shouldRecordEvents = true }
     }
 
     /// - Parameter network: the state of the network between the store and the database, from the transaction of the
@@ -124,13 +124,13 @@ struct UnknownOutcomeTests {
     @Test(
         "the sweep removes an upload whose row was created although its client got an error",
         arguments: [true, false])
-    func lostCreation(recordsAtOnce: Bool) throws {
+    func lostCreation(shouldRecordAtOnce: Bool) throws {
         let new = NewUpload(principal: "alice", method: .put, target: "/files/f", length: 1000)
-        if recordsAtOnce {
+        if shouldRecordAtOnce {
             proxy.set(.stalled([.toClient]))
             #expect(throws: StoreError.self) { try store.create(new) }
         } else {
-            let lease = try store.create(new, recordsAtOnce: false)
+            let lease = try store.create(new, shouldRecordAtOnce: false)
             try [UInt8](repeating: 1, count: 10).withUnsafeBytes { try lease.append($0) }
             proxy.set(.stalled([.toClient]))
             #expect(throws: StoreError.self) { try lease.acknowledge() }

@@ -177,7 +177,7 @@ struct GatewayAuthorizerTests {
     @Test("a path that an application may read as that of a closed route or of the server is not open")
     func pathsWithTwoReadings() throws {
         let routes = try [Self.route("/", isOpen: true), Self.route("/admin", isOpen: false)]
-        let authorizer = GatewayAuthorizer(routes: routes, base: RoutesOnlyAuthorizer(allowsAnonymous: false))
+        let authorizer = GatewayAuthorizer(routes: routes, base: RoutesOnlyAuthorizer(isAnonymousAllowed: false))
         for path in ["/x//y", "/x%2Fy", "//x"] { #expect(try principal(authorizer, path) == "anonymous", "\(path)") }
         for path in ["//admin", "/admin//x", "/%2Fadmin", "//files/x", "/x/..%2Fadmin", "/files%2Fx", "//metrics"] {
             #expect(try principal(authorizer, path) == "routes-only", "\(path)")
@@ -186,13 +186,13 @@ struct GatewayAuthorizerTests {
 
     @Test("a server without tokens serves its open routes only")
     func routesOnly() throws {
-        let authorizer = try Self.authorizer(open: ["/open"], base: RoutesOnlyAuthorizer(allowsAnonymous: false))
+        let authorizer = try Self.authorizer(open: ["/open"], base: RoutesOnlyAuthorizer(isAnonymousAllowed: false))
         #expect(try principal(authorizer, "/open") == "anonymous")
         #expect(try principal(authorizer, "/uploads/x") == "anonymous")
         for path in ["/files/x", "/other", "/metrics", "/"] {
             #expect(try principal(authorizer, path) == "routes-only")
         }
-        let all = try Self.authorizer(open: ["/open"], base: RoutesOnlyAuthorizer(allowsAnonymous: true))
+        let all = try Self.authorizer(open: ["/open"], base: RoutesOnlyAuthorizer(isAnonymousAllowed: true))
         for path in ["/files/x", "/other", "/metrics", "/"] { #expect(try principal(all, path) == "anonymous") }
         #expect(try isAllowed(all, .anonymous, .write, "/files/x"))
     }

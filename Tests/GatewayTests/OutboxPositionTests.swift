@@ -39,7 +39,7 @@ struct OutboxPositionTests {
         mutating func record(_ event: UploadEvent, _ state: OutboxEntry.State = .waiting) {
             lastNumber += 1
             outbox.append(OutboxEntry(number: lastNumber, event: event, state: state))
-            position.mayHaveNew = true
+            position.canHaveNew = true
         }
 
         private mutating func read() {

@@ -13,7 +13,9 @@ import Testing
         #expect(Status.rangeNotSatisfiable.isClientError && Status.insufficientStorage.isServerError)
         #expect(Status(rawValue: 299).reasonPhrase == "Successful")
         #expect(Status(rawValue: 799).reasonPhrase == "Unknown")
-        #expect(Status.noContent.forbidsContent && Status.notModified.forbidsContent && !Status.ok.forbidsContent)
+        #expect(
+            Status.noContent.isContentForbidden && Status.notModified.isContentForbidden
+                && !Status.ok.isContentForbidden)
         #expect("\(Status.created)" == "201")
     }
 

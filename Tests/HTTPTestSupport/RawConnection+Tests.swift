@@ -66,7 +66,7 @@ extension RawConnection {
 
     private func prepare() {
         contentBounds = (.max, .max)
-        keepsInput = true
+        shouldKeepInput = true
     }
 
     /// The value of `Host`.

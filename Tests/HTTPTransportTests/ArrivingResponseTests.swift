@@ -45,7 +45,7 @@ import Testing
             ("\r\nto the end", "to the end", false, false),
             ("Connection: x, Close\r\nContent-Length: 1\r\n\r\na", "a", true, false),
         ] as [(String, String?, Bool, Bool)])
-    func framing(_ text: String, _ content: String?, _ isComplete: Bool, _ keepsConnection: Bool) {
+    func framing(_ text: String, _ content: String?, _ isComplete: Bool, _ isConnectionKept: Bool) {
         var generator = SeededGenerator.part(1)
         for round in 0..<50 {
             var response = Self.parse("HTTP/1.1 103 Early\r\nA: b\r\n\r\nHTTP/1.1 200 OK\r\n" + text) {
@@ -53,7 +53,7 @@ import Testing
             }
             #expect(response.interims.map(\.status) == [103] && response.interims[0].fields["A"] == "b")
             #expect((response.failure != nil) == (content == nil), "\(text)")
-            #expect(response.isComplete == isComplete && response.keepsConnection == keepsConnection, "\(text)")
+            #expect(response.isComplete == isComplete && response.isConnectionKept == isConnectionKept, "\(text)")
             guard let content else { continue }
             #expect(response.head?.status == 200 && response.received == content.utf8.count)
             #expect(String(decoding: response.readAll(), as: UTF8.self) == content)
@@ -65,7 +65,7 @@ import Testing
         var response = Self.parse("HTTP/1.1 200 OK\r\n\r\nhello")
         #expect(!response.isComplete)
         response.endInput()
-        #expect(response.isComplete && !response.keepsConnection && response.readAll() == Array("hello".utf8))
+        #expect(response.isComplete && !response.isConnectionKept && response.readAll() == Array("hello".utf8))
         var incomplete = Self.parse("HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello")
         incomplete.endInput()
         #expect(!incomplete.isComplete)
@@ -78,17 +78,17 @@ import Testing
             ("HTTP/1.1 204 No\r\n", .get), ("HTTP/1.1 304 No\r\n", .get), ("HTTP/1.1 200 OK\r\n", .head),
         ] as [(String, HTTPSemantics.Method)] {
             let plain = Self.parse(text + "\r\n", method)
-            #expect(plain.isComplete && plain.keepsConnection, "\(text)")
+            #expect(plain.isComplete && plain.isConnectionKept, "\(text)")
             for field in ["Content-Length: 5", "Transfer-Encoding: chunked"] {
                 let stating = Self.parse("\(text)\(field)\r\n\r\n", method)
-                #expect(stating.isComplete && !stating.keepsConnection, "\(text) \(field)")
+                #expect(stating.isComplete && !stating.isConnectionKept, "\(text) \(field)")
             }
         }
     }
 
     @Test("a connection in HTTP/1.0 is not used again, and a head without an end is refused")
     func others() {
-        #expect(Self.parse("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n").keepsConnection == false)
+        #expect(Self.parse("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n").isConnectionKept == false)
         #expect(Self.parse("HTTP/1.1 200 OK\r\nA: " + String(repeating: "a", count: 40_000)).failure != nil)
         #expect(Self.parse(String(repeating: "a", count: 40_000)) { _ in 7 }.failure != nil)
         #expect(Self.parse("HTTP/1.1 200 OK\r\n folded\r\n\r\n").failure != nil)

@@ -63,9 +63,9 @@ struct DeploymentTests {
         }
         #expect(try await connect("127.0.0.1", "verify-full", trusted) == nil)
         #expect(try await connect("127.0.0.2", "verify-ca", trusted) == nil)
-        #expect(try await connect("127.0.0.2", "verify-full", trusted)?.mayHaveCommitted == false)
+        #expect(try await connect("127.0.0.2", "verify-full", trusted)?.isPossiblyCommitted == false)
         let error = try await connect("127.0.0.1", "verify-full", other)
-        #expect(error?.mayHaveCommitted == false && "\(error as Any)".contains("certificate"))
+        #expect(error?.isPossiblyCommitted == false && "\(error as Any)".contains("certificate"))
     }
 
     @Test("A password from a file is used, and the error for a wrong one does not contain it")
@@ -84,7 +84,7 @@ struct DeploymentTests {
             }
             #expect(try connect("hunter2") == nil)
             let error = try connect("hunter3")
-            #expect(error?.mayHaveCommitted == false && "\(error as Any)".contains("password"))
+            #expect(error?.isPossiblyCommitted == false && "\(error as Any)".contains("password"))
             #expect(!"\(error as Any)".contains("hunter3\""))
         }
     }

@@ -22,10 +22,10 @@ struct OutageTests {
         try await onThread { try database.awaitSessions(waitingFor: "SyncRep") }
         database.cluster.kill()
         let error = try await outcome
-        #expect(error?.mayHaveCommitted == true, "\(String(describing: error))")
+        #expect(error?.isPossiblyCommitted == true, "\(String(describing: error))")
         try await onThread {
             let error = failure { () throws(DatabaseError) in try database.pool.run(count) }
-            #expect(error?.mayHaveCommitted == false, "\(String(describing: error))")
+            #expect(error?.isPossiblyCommitted == false, "\(String(describing: error))")
             try database.cluster.start()
             // This transaction was committed.
             #expect(try database.pool.run(count).integer(0, 0) == 1)
@@ -40,7 +40,7 @@ struct OutageTests {
             let error = failure { () throws(DatabaseError) in
                 try database.pool.run(DatabaseStatement("CREATE TABLE t (n bigint)"))
             }
-            #expect(error?.mayHaveCommitted == true, "\(String(describing: error))")
+            #expect(error?.isPossiblyCommitted == true, "\(String(describing: error))")
         }
     }
 
@@ -57,7 +57,7 @@ struct OutageTests {
                 DatabaseStatement("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"))
         }
         let error = try await outcome
-        #expect(error?.mayHaveCommitted == true, "\(String(describing: error))")
+        #expect(error?.isPossiblyCommitted == true, "\(String(describing: error))")
     }
 
     @Test("If the server is killed while a statement runs, the result is unknown, because the commit was sent")
@@ -71,7 +71,7 @@ struct OutageTests {
         }
         try await onThread { try database.awaitSessions(waitingFor: "PgSleep") }
         database.cluster.kill()
-        #expect(try await outcome?.mayHaveCommitted == true)
+        #expect(try await outcome?.isPossiblyCommitted == true)
         try await onThread {
             try database.cluster.start()
             #expect(try database.pool.run(count).integer(0, 0) == 0)
@@ -100,10 +100,10 @@ struct OutageTests {
             try database.pool.runScript("CREATE TABLE t (n bigint)")
             func expectErrors() {
                 // The first call uses an open connection, the second a new one.
-                for mayHaveCommitted in [true, false] {
+                for isPossiblyCommitted in [true, false] {
                     let start = SystemClock.monotonicNanoseconds()
                     let error = failure { () throws(DatabaseError) in try database.pool.run(insert) }
-                    #expect(error?.mayHaveCommitted == mayHaveCommitted, "\(String(describing: error))")
+                    #expect(error?.isPossiblyCommitted == isPossiblyCommitted, "\(String(describing: error))")
                     #expect(SystemClock.monotonicNanoseconds() - start < 20_000_000_000)
                 }
             }
@@ -133,7 +133,7 @@ struct OutageTests {
             let start = SystemClock.monotonicNanoseconds()
             let query = DatabaseStatement("SELECT 1")
             let error = failure { () throws(DatabaseError) in try pool.run(query) }
-            #expect(error?.mayHaveCommitted == false, "\(String(describing: error))")
+            #expect(error?.isPossiblyCommitted == false, "\(String(describing: error))")
             // libpq waits at least two seconds for each host.
             #expect(SystemClock.monotonicNanoseconds() - start < 12_000_000_000)
             #expect(pollUntil(within: .seconds(120)) { (try? pool.run(query)) == nil ? nil : true } == true)
@@ -147,7 +147,7 @@ struct OutageTests {
             try database.pool.runScript("CREATE TABLE t (n bigint)")
             database.proxy.set(.stalled([.toClient]))
             let error = failure { () throws(DatabaseError) in try database.pool.run(insert) }
-            #expect(error?.mayHaveCommitted == true, "\(String(describing: error))")
+            #expect(error?.isPossiblyCommitted == true, "\(String(describing: error))")
             database.proxy.set(.open)
             #expect(try database.pool.run(count).integer(0, 0) == 1)
         }
@@ -166,7 +166,7 @@ struct OutageTests {
         try await onThread {
             try database.awaitSessions(waitingFor: "PgSleep")
             let error = failure { () throws(DatabaseError) in try database.pool.run(insert) }
-            #expect(error?.mayHaveCommitted == false, "\(String(describing: error))")
+            #expect(error?.isPossiblyCommitted == false, "\(String(describing: error))")
         }
         _ = try await holder
         let rows = try await onThread { try database.pool.run(count).integer(0, 0) }
@@ -183,7 +183,7 @@ struct OutageTests {
             let error = failure { () throws(DatabaseError) in
                 try database.pool.transaction([DatabaseStatement("SET TRANSACTION READ ONLY"), insert])
             }
-            #expect(error?.mayHaveCommitted == false, "\(String(describing: error))")
+            #expect(error?.isPossiblyCommitted == false, "\(String(describing: error))")
             let second = try database.pool.run(DatabaseStatement("SELECT pg_backend_pid()::bigint")).integer(0, 0)
             #expect(first != second)
         }

@@ -51,8 +51,8 @@ final class TestDatabase: Sendable {
 
 extension DatabaseError {
     /// Whether the transaction may have been committed; `nil` if the server rejected it.
-    var mayHaveCommitted: Bool? {
-        if case .unavailable(_, let mayHaveCommitted) = self { mayHaveCommitted } else { nil }
+    var isPossiblyCommitted: Bool? {
+        if case .unavailable(_, let isPossiblyCommitted) = self { isPossiblyCommitted } else { nil }
     }
 
     var sqlState: String? {

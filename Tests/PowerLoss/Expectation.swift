@@ -9,7 +9,7 @@ struct Expectation {
         var isConfirmed = false
         var offset: Int64 = 0
         var mayEnd = false
-        var targetHasRun = false
+        var hasTargetRun = false
         var response: Response?
         var mustBeGone = false
         var mayBeCanceled = false
@@ -41,7 +41,7 @@ struct Expectation {
             if offset > 0 { uploads[upload].isConfirmed = true }
         case .endBegan(let upload): uploads[upload].mayEnd = true
         case .targetRan(let upload):
-            uploads[upload].targetHasRun = true
+            uploads[upload].hasTargetRun = true
             uploads[upload].isConfirmed = true
         case .answered(let upload, let response):
             uploads[upload].response = response

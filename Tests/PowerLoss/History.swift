@@ -48,7 +48,7 @@ final class History {
         try open()
         for action in script {
             // A script may cause refusals, for example by a lost lease or an upload that has ended.
-            do throws(StoreError) { try perform(action) } catch { if error.concernsOperator { throw error } }
+            do throws(StoreError) { try perform(action) } catch { if error.isForOperator { throw error } }
         }
         shut()
     }
@@ -70,8 +70,8 @@ final class History {
         guard let store else { return }
         switch action {
         case .create(let size, let name, let declaresLength, let expires):
-            let recordsAtOnce = !declaresLength || uploads.count.isMultiple(of: 3)
-            try create(size, name, declaresLength, expires, recordsAtOnce, on: store)
+            let shouldRecordAtOnce = !declaresLength || uploads.count.isMultiple(of: 3)
+            try create(size, name, declaresLength, expires, shouldRecordAtOnce, on: store)
         case .append(let number, let count): try append(number, count, store)
         case .acknowledge(let number):
             guard let index = index(number) else { return }
@@ -124,7 +124,7 @@ final class History {
     private func index(_ number: Int) -> Int? { uploads.isEmpty ? nil : number % uploads.count }
 
     private func create(
-        _ size: Int, _ name: Int, _ declaresLength: Bool, _ expires: Bool, _ recordsAtOnce: Bool,
+        _ size: Int, _ name: Int, _ declaresLength: Bool, _ expires: Bool, _ shouldRecordAtOnce: Bool,
         on store: UploadStore
     ) throws(StoreError) {
         var generator = SeededGenerator(seed: seed &+ UInt64(uploads.count) &* 7919)
@@ -134,10 +134,10 @@ final class History {
             NewUpload(
                 principal: Self.principal, method: .put, target: "/files/x",
                 length: declaresLength ? Int64(size) : nil, digests: [.sha256], expiresAt: expiresAt),
-            recordsAtOnce: recordsAtOnce)
+            shouldRecordAtOnce: shouldRecordAtOnce)
         guard let id = lease.id else { return }
         uploads.append(Upload(id: id, content: content, name: name, expiresAt: expiresAt, lease: lease))
-        note(.created(upload: uploads.count - 1, isRecorded: recordsAtOnce))
+        note(.created(upload: uploads.count - 1, isRecorded: shouldRecordAtOnce))
     }
 
     private func lease(_ index: Int, _ store: UploadStore) throws(StoreError) -> UploadLease {
@@ -234,7 +234,7 @@ final class History {
         guard let index = index(number) else { return }
         let lease = try appendRest(index, store)
         note(.endBegan(upload: index))
-        try lease.beginProcessing(marksDurably: true)
+        try lease.beginProcessing(shouldMarkDurably: true)
         note(.targetRan(upload: index))
         try lease.complete(with: Response(status: 202))
         note(.answered(upload: index, Response(status: 202)))

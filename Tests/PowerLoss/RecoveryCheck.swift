@@ -88,7 +88,7 @@ struct RecoveryCheck {
                     report("upload \(index) has another stored response: \(response.status)")
                 }
                 if !expected.mayEnd { report("upload \(index) ended without a request: \(response.status)") }
-                if response.status == 500 && !expected.targetHasRun && !mayHaveProcessed(index) {
+                if response.status == 500 && !expected.hasTargetRun && !mayHaveProcessed(index) {
                     report("upload \(index) was interrupted before its target ran")
                 }
                 if response.status == 409 { report("upload \(index) lost its bytes during publication") }
@@ -115,7 +115,7 @@ struct RecoveryCheck {
         let expected = expectation.uploads[index]
         if expected.response != nil { report("upload \(index) lost its stored response") }
         if expected.mustBeGone { report("upload \(index) exists again") }
-        if expected.targetHasRun { report("the target of upload \(index) would run twice") }
+        if expected.hasTargetRun { report("the target of upload \(index) would run twice") }
         if lease.acknowledged < expected.offset {
             report("upload \(index) has \(lease.acknowledged) bytes, but \(expected.offset) were reported")
         }

@@ -49,7 +49,7 @@ struct CustomSourceTests {
     @Test("the error of a source that cannot be read for the digest has the same code and underlying error")
     func digest() async throws {
         let (error, methods) = try await error(of: FailingSource(error: .system(.inputOutput))) {
-            $0.sendsDigest = true
+            $0.shouldSendDigest = true
         }
         #expect(error?.code == .sourceUnavailable && methods.isEmpty)
         #expect(error?.underlying as? Errno == .inputOutput)

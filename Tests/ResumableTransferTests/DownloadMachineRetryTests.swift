@@ -145,23 +145,23 @@ struct DownloadMachineRetryTests {
         let request = machine.nextRequest()
         #expect(request?.resource == .other("http://h/b"))
         #expect(request?.start == 40)
-        #expect(request?.carriesCredentials == true)
+        #expect(request?.hasCredentials == true)
     }
 
     @Test("RED-03: a redirection to another origin drops the credentials, even if another redirection leads back")
     func credentials() {
         var machine = DownloadMachine.sample()
         machine.answer(302, [:], location: location("http://other/b", .otherOrigin))
-        #expect(machine.nextRequest()?.carriesCredentials == false)
+        #expect(machine.nextRequest()?.hasCredentials == false)
         machine.answer(302, [:], location: location("http://h/c", .otherOrigin))
-        #expect(machine.nextRequest()?.carriesCredentials == false)
+        #expect(machine.nextRequest()?.hasCredentials == false)
         machine.answer(302, [:], location: location("http://h/d"))
-        #expect(machine.nextRequest()?.carriesCredentials == false)
+        #expect(machine.nextRequest()?.hasCredentials == false)
         // A new attempt begins at the target, with credentials.
         machine.interrupted(.connection)
         _ = machine.next()
         let again = machine.nextRequest()
-        #expect(again?.resource == .target && again?.carriesCredentials == true)
+        #expect(again?.resource == .target && again?.hasCredentials == true)
     }
 
     @Test("RED-02: ten redirections are followed, and no more")

@@ -190,7 +190,7 @@ import Testing
         let exchange = engine.start(
             TransportRequest(
                 uri: "https://files.example/a", method: .get, fields: [:], stallTimeout: nil,
-                settings: TransportSettings(TransferClient.Configuration(), proxy: nil, carriesCredentials: false),
+                settings: TransportSettings(TransferClient.Configuration(), proxy: nil, hasCredentials: false),
                 receive: { _ in .collect(limit: 4 << 20, within: .seconds(600)) }))
         var counts: [Int64] = []
         for await event in exchange.events { if case .received(let count) = event { counts.append(count) } }

@@ -13,24 +13,24 @@ struct ServerTraitsTests {
     func silence() throws {
         let traits = ServerTraits()
         let (here, beside, elsewhere) = (try uri("http://h/a"), try uri("http://h:80/b?x"), try uri("https://h/a"))
-        #expect(traits.awaitsInterim(here, length: 1))
+        #expect(traits.shouldAwaitInterim(here, length: 1))
         traits.noteCreation(here, isAnnounced: false)
-        #expect(!traits.awaitsInterim(here, length: 1) && !traits.awaitsInterim(beside, length: 4 << 20))
-        #expect(traits.awaitsInterim(elsewhere, length: 1))
-        #expect(traits.awaitsInterim(here, length: (4 << 20) + 1) && traits.awaitsInterim(here, length: nil))
+        #expect(!traits.shouldAwaitInterim(here, length: 1) && !traits.shouldAwaitInterim(beside, length: 4 << 20))
+        #expect(traits.shouldAwaitInterim(elsewhere, length: 1))
+        #expect(traits.shouldAwaitInterim(here, length: (4 << 20) + 1) && traits.shouldAwaitInterim(here, length: nil))
         traits.noteCreation(beside, isAnnounced: true)
-        #expect(traits.awaitsInterim(here, length: 1))
+        #expect(traits.shouldAwaitInterim(here, length: 1))
     }
 
     @Test("The traits of a target are stored for that target only")
     func targets() throws {
         let traits = ServerTraits()
         let (here, beside) = (try uri("http://h/a"), try uri("http://h/b"))
-        #expect(traits.supportsResumption(here) == nil && traits.maxAppend(here) == nil)
+        #expect(traits.isResumptionSupported(here) == nil && traits.maxAppend(here) == nil)
         traits.noteSupport(here, true)
         traits.noteLimits(here, UploadLimits(maxAppendSize: 5))
-        #expect(traits.supportsResumption(here) == true && traits.maxAppend(here) == 5)
-        #expect(traits.supportsResumption(beside) == nil && traits.maxAppend(beside) == nil)
+        #expect(traits.isResumptionSupported(here) == true && traits.maxAppend(here) == 5)
+        #expect(traits.isResumptionSupported(beside) == nil && traits.maxAppend(beside) == nil)
         traits.noteLimits(here, UploadLimits())
         #expect(traits.maxAppend(here) == nil)
     }
@@ -39,7 +39,7 @@ struct ServerTraitsTests {
     func bound() throws {
         let traits = ServerTraits()
         for number in 0..<5000 { traits.noteSupport(try uri("http://h/\(number)"), false) }
-        #expect(traits.supportsResumption(try uri("http://h/4999")) == false)
-        #expect(traits.supportsResumption(try uri("http://h/0")) == nil)
+        #expect(traits.isResumptionSupported(try uri("http://h/4999")) == false)
+        #expect(traits.isResumptionSupported(try uri("http://h/0")) == nil)
     }
 }

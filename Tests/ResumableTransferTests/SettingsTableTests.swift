@@ -12,7 +12,7 @@ struct SettingsTableTests {
         let differences = table.differences(
             from: configuration,
             names: [
-                "caPath": "caFile", "storagePath": "storageDirectory", "issuesTickets": nil, "connectTimeout": nil,
+                "caPath": "caFile", "storagePath": "storageDirectory", "shouldIssueTickets": nil, "connectTimeout": nil,
                 "internetProtocol": nil,
             ],
             inWords: ["fields", "retry", "storageDirectory"])

@@ -14,7 +14,7 @@ import Testing
         }
         let same = dialect.decide(dialect.append(complete: false, offset: 40, length: 100), .length(1), on: known)
         #expect(same.plan?.length == 100)
-        #expect(same.plan?.determinesLength == false)
+        #expect(same.plan?.isLengthDetermined == false)
     }
 
     @Test(
@@ -57,14 +57,14 @@ import Testing
         arguments: Dialect.allCases)
     func invalid(dialect: Dialect) {
         for error in [UploadError.lengthExceeded(length: 10), .deactivated(reason: "overrun"), .notFound] {
-            #expect(error.endsUpload)
+            #expect(error.isEndOfUpload)
             let response = dialect.responses.refused(error, offset: 10)
             #expect(response.status.isClientError)
             #expect(!response.fields.contains("Upload-Offset"))
             #expect(response.fields.completeness(in: dialect) == false)
         }
-        #expect(!UploadError.mismatchingOffset(expected: 1, provided: 2).endsUpload)
-        #expect(!UploadError.uploadTooLarge(limit: 1).endsUpload)
+        #expect(!UploadError.mismatchingOffset(expected: 1, provided: 2).isEndOfUpload)
+        #expect(!UploadError.uploadTooLarge(limit: 1).isEndOfUpload)
     }
 
     @Test(
@@ -85,10 +85,10 @@ import Testing
         let state = UploadState(offset: 40)
         let declared = dialect.decide(dialect.append(complete: false, offset: 40, length: 50), .length(1), on: state)
         #expect(declared.plan?.length == (dialect >= .interop5 ? 50 : nil))
-        #expect(declared.plan?.determinesLength == (dialect >= .interop5))
+        #expect(declared.plan?.isLengthDetermined == (dialect >= .interop5))
         let derived = dialect.decide(dialect.append(complete: true, offset: 40), .length(10), on: state)
         #expect(derived.plan?.length == (dialect >= .interop4 ? 50 : nil))
-        #expect(derived.plan?.determinesLength == (dialect >= .interop4))
+        #expect(derived.plan?.isLengthDetermined == (dialect >= .interop4))
         let none = dialect.decide(dialect.append(complete: false, offset: 40), .length(10), on: state)
         #expect(none.plan != nil)
         #expect(none.plan?.length == nil)

@@ -42,7 +42,7 @@ import Testing
         let plan = try #require(
             dialect.decide(dialect.append(complete: false, offset: 40), .length(0), on: UploadState(offset: 40)).plan)
         #expect(ContentCounter(plan).end() == .part)
-        #expect(!plan.determinesLength)
+        #expect(!plan.isLengthDetermined)
     }
 
     @Test("APP-15: Upload-Offset is required", arguments: Dialect.allCases)

@@ -26,7 +26,7 @@ import Testing
         let chunked = dialect.creation(complete: nil, framing: .chunked).decide(limits: unlimited).plainPlan
         #expect(chunked?.completion == .atEnd)
         #expect(chunked?.length == nil)
-        #expect(chunked?.determinesLength == false)
+        #expect(chunked?.isLengthDetermined == false)
     }
 
     @Test("CRE-10: a plain request that is shorter than its Upload-Length is refused", arguments: Dialect.allCases)
@@ -67,7 +67,7 @@ import Testing
         let plan = dialect.creation(complete: false, framing: .length(10), length: 100).decide(limits: unlimited)
             .createdPlan
         #expect(plan?.length == (dialect >= .interop5 ? 100 : nil))
-        #expect(plan?.determinesLength == (dialect >= .interop5))
+        #expect(plan?.isLengthDetermined == (dialect >= .interop5))
     }
 
     @Test(

@@ -36,7 +36,7 @@ extension Dialect {
         isComplete ? .atEnd : lengthCompletes ? .atLength : .never
     }
 
-    var responses: UploadResponses { UploadResponses(dialect: self, echoesVersion: self != .rfc) }
+    var responses: UploadResponses { UploadResponses(dialect: self, shouldEchoVersion: self != .rfc) }
 
     func creation(complete: Bool?, framing: MessageFraming, length: Int64? = nil) -> Creation {
         Creation(

@@ -24,12 +24,13 @@ import Testing
         "VER-03: responses to a request with a version use that version, contain its number, and include 104",
         arguments: Dialect.drafts)
     func named(dialect: Dialect) {
-        for announcesWithoutVersion in [false, true] {
+        for isAnnouncedWithoutVersion in [false, true] {
             let responses = UploadResponses(
-                answering: dialect.request(), storedDialect: .interop4, announcesWithoutVersion: announcesWithoutVersion
+                answering: dialect.request(), storedDialect: .interop4,
+                isAnnouncedWithoutVersion: isAnnouncedWithoutVersion
             )
             #expect(responses.dialect == dialect)
-            #expect(responses.allowsInterimResponses)
+            #expect(responses.isInterimResponseAllowed)
             let head = responses.announcement(location: "/u/1", limits: UploadLimits())
             #expect(head.fields.values("Upload-Draft-Interop-Version") == ["\(dialect.rawValue)"])
             #expect(
@@ -42,8 +43,8 @@ import Testing
     func unnamed() {
         let plain = UploadResponses(answering: [:])
         #expect(plain.dialect == .rfc)
-        #expect(!plain.allowsInterimResponses)
-        #expect(!plain.echoesVersion)
+        #expect(!plain.isInterimResponseAllowed)
+        #expect(!plain.shouldEchoVersion)
         #expect(UploadResponses(answering: [:], storedDialect: .interop5).dialect == .interop5)
         let stored = UploadResponses(answering: [:], storedDialect: .interop5).appended(state: UploadState(offset: 1))
         #expect(!stored.fields.contains("Upload-Draft-Interop-Version"))
@@ -53,19 +54,20 @@ import Testing
         "VER-02: a request with an unsupported version gets no 104 in any configuration",
         arguments: ["99", "2", "abc", "9", "8.0", "100"])
     func unsupported(version: String) {
-        for announcesWithoutVersion in [false, true] {
+        for isAnnouncedWithoutVersion in [false, true] {
             let responses = UploadResponses(
-                answering: ["Upload-Draft-Interop-Version": version], announcesWithoutVersion: announcesWithoutVersion)
+                answering: ["Upload-Draft-Interop-Version": version],
+                isAnnouncedWithoutVersion: isAnnouncedWithoutVersion)
             #expect(responses.dialect == .rfc)
-            #expect(!responses.allowsInterimResponses)
+            #expect(!responses.isInterimResponseAllowed)
         }
     }
 
     @Test("VER-04: in the version of the RFC a 104 contains no version")
     func published() {
-        let responses = UploadResponses(answering: [:], storedDialect: .interop5, announcesWithoutVersion: true)
+        let responses = UploadResponses(answering: [:], storedDialect: .interop5, isAnnouncedWithoutVersion: true)
         #expect(responses.dialect == .rfc)
-        #expect(responses.allowsInterimResponses)
+        #expect(responses.isInterimResponseAllowed)
         let head = responses.announcement(location: "/u/1", limits: UploadLimits())
         #expect(head.status == 104)
         #expect(!head.fields.contains("Upload-Draft-Interop-Version"))
@@ -74,8 +76,8 @@ import Testing
     @Test("INT-02: a request with HTTP/1.0 gets no interim response", arguments: Dialect.allCases)
     func http10(dialect: Dialect) {
         let responses = UploadResponses(
-            answering: dialect.request(), version: .http10, announcesWithoutVersion: true)
-        #expect(!responses.allowsInterimResponses)
+            answering: dialect.request(), version: .http10, isAnnouncedWithoutVersion: true)
+        #expect(!responses.isInterimResponseAllowed)
     }
 
     @Test("VER-05: version 3 uses only Upload-Incomplete, and version 4 does not use it")

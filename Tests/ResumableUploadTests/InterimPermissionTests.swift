@@ -5,11 +5,11 @@ import Testing
 @Suite("Permission to send 104, and the reasons against it")
 struct InterimPermissionTests {
     private func permission(
-        _ fields: Fields, version: ProtocolVersion = .http11, announcesWithoutVersion: Bool = false,
+        _ fields: Fields, version: ProtocolVersion = .http11, isAnnouncedWithoutVersion: Bool = false,
         withholding: InterimObstacle? = nil
     ) -> InterimPermission {
         UploadResponses(
-            answering: fields, version: version, announcesWithoutVersion: announcesWithoutVersion,
+            answering: fields, version: version, isAnnouncedWithoutVersion: isAnnouncedWithoutVersion,
             withholding: withholding
         ).interim
     }
@@ -19,15 +19,15 @@ struct InterimPermissionTests {
         let named: Fields = ["Upload-Draft-Interop-Version": "8"]
         #expect(permission(named) == .allowed)
         #expect(permission([:]) == .withheld(.noVersion))
-        #expect(permission([:], announcesWithoutVersion: true) == .allowed)
+        #expect(permission([:], isAnnouncedWithoutVersion: true) == .allowed)
         for void in ["2", "99", "?1", "8, 8", ""] {
             let fields: Fields = ["Upload-Draft-Interop-Version": void]
             #expect(permission(fields) == .withheld(.unusableVersion), "\(void)")
-            #expect(permission(fields, announcesWithoutVersion: true) == .withheld(.unusableVersion), "\(void)")
+            #expect(permission(fields, isAnnouncedWithoutVersion: true) == .withheld(.unusableVersion), "\(void)")
         }
         #expect(permission(named, version: .http10) == .withheld(.oldHTTP))
         #expect(permission(named, withholding: .declined) == .withheld(.declined))
-        #expect(permission([:], announcesWithoutVersion: true, withholding: .turnedOff) == .withheld(.turnedOff))
+        #expect(permission([:], isAnnouncedWithoutVersion: true, withholding: .turnedOff) == .withheld(.turnedOff))
         #expect(permission(named, version: .http10, withholding: .turnedOff) == .withheld(.oldHTTP))
     }
 
@@ -49,6 +49,6 @@ struct InterimPermissionTests {
         #expect(reason(decide(false)) == nil)
         let unannounced = Creation(dialect: dialect, isComplete: true, framing: .length(10), fields: [:])
             .decide(limits: UploadLimits(), announces: false)
-        #expect(reason(unannounced) == (dialect.finalLocationIsUploadResource ? nil : .unannounced))
+        #expect(reason(unannounced) == (dialect.isFinalLocationUploadResource ? nil : .unannounced))
     }
 }

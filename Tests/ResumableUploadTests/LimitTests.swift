@@ -13,7 +13,7 @@ import Testing
             #expect(sized.refusal == .uploadTooLarge(limit: 100))
         }
         let declared = dialect.creation(complete: false, framing: .length(1), length: 101).decide(limits: limits)
-        #expect((declared.refusal == .uploadTooLarge(limit: 100)) == dialect.readsUploadLength)
+        #expect((declared.refusal == .uploadTooLarge(limit: 100)) == dialect.isUploadLengthRead)
         let chunked = dialect.creation(complete: nil, framing: .chunked, length: 101).decide(limits: limits)
         #expect(chunked.refusal == .uploadTooLarge(limit: 100))
         #expect(dialect.creation(complete: true, framing: .length(100)).decide(limits: limits).createdPlan != nil)

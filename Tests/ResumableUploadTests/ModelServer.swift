@@ -87,7 +87,7 @@ struct ModelServer {
     private mutating func receiveContent(
         _ request: Request, _ plan: ContentPlan, _ responses: UploadResponses, isCreation: Bool
     ) -> Response? {
-        if plan.determinesLength { length = plan.length }
+        if plan.isLengthDetermined { length = plan.length }
         var counter = ContentCounter(plan)
         var remaining = request.content[...]
         while !remaining.isEmpty {

@@ -5,7 +5,7 @@ import Testing
 @Suite struct RequestKindTests {
     private func kind(_ method: Method, _ fields: Fields = [:], upload: Bool = false, _ dialect: Dialect) -> RequestKind
     {
-        RequestKind(method: method, addressesUpload: upload, fields: fields, dialect: dialect)
+        RequestKind(method: method, isUploadResource: upload, fields: fields, dialect: dialect)
     }
 
     @Test("CRE-08: every method that has a representation creates an upload", arguments: Dialect.allCases)

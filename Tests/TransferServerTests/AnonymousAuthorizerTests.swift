@@ -7,7 +7,7 @@ import Testing
 struct AnonymousAuthorizerTests {
     private func code(
         _ method: Method, target: String = "/files/x", _ fields: Fields, version: ProtocolVersion = .http11,
-        authorizer: AnonymousAuthorizer = AnonymousAuthorizer(allowsAnonymous: false, allowedOrigins: [])
+        authorizer: AnonymousAuthorizer = AnonymousAuthorizer(isAnonymousAllowed: false, allowedOrigins: [])
     ) throws -> String? {
         let head = RequestHead(method: method, target: target, version: version, fields: fields)
         let target = try #require(RequestTarget(parsing: target))
@@ -57,13 +57,13 @@ struct AnonymousAuthorizerTests {
         #expect(try code(.post, ["Host": "localhost:8080", "Origin": "null"]) == "foreign-origin")
         #expect(try code(.post, ["Host": "localhost:8080", "Origin": "http://localhost:9090"]) == "foreign-origin")
         #expect(try code(.post, ["Host": "localhost:8080", "Origin": "http://localhost:8080"]) == nil)
-        let named = AnonymousAuthorizer(allowsAnonymous: false, allowedOrigins: ["https://evil.example"])
+        let named = AnonymousAuthorizer(isAnonymousAllowed: false, allowedOrigins: ["https://evil.example"])
         #expect(try code(.post, foreign, authorizer: named) == nil)
     }
 
     @Test("With --allow-anonymous all requests are allowed")
     func allowed() throws {
-        let open = AnonymousAuthorizer(allowsAnonymous: true, allowedOrigins: [])
+        let open = AnonymousAuthorizer(isAnonymousAllowed: true, allowedOrigins: [])
         let fields: Fields = ["Host": "files.example", "Via": "1.1 proxy", "Origin": "https://evil.example"]
         #expect(try code(.post, fields, authorizer: open) == nil)
     }

@@ -13,7 +13,7 @@ struct TokenAuthorizerTests {
         """
 
     private func authorizer(_ text: String = Self.text, publicRead: Bool = false) throws -> TokenAuthorizer {
-        TokenAuthorizer(try TokenList(parsing: text), allowsPublicReading: publicRead)
+        TokenAuthorizer(try TokenList(parsing: text), isPublicReadingAllowed: publicRead)
     }
 
     private func identify(

@@ -24,8 +24,8 @@ struct TokenListTests {
         #expect(list.tokens[1].scopes == [.read, .create])
         #expect(
             list.tokens[1].prefixes == [
-                .init(segments: ["files", "a"], includesItself: false),
-                .init(segments: ["files", "b c"], includesItself: true),
+                .init(segments: ["files", "a"], isPathItselfIncluded: false),
+                .init(segments: ["files", "b c"], isPathItselfIncluded: true),
             ])
         #expect(list.tokens[2].scopes == [.write])
         #expect(list.tokens[2].digest == [UInt8](repeating: 0x0F, count: 32))
@@ -39,7 +39,7 @@ struct TokenListTests {
         let list = try TokenList(parsing: text)
         #expect(list.tokens.map(\.name) == ["anna", "backup"])
         #expect(list.tokens.map(\.scopes) == [[.read, .create], [.read]])
-        #expect(list.tokens[0].prefixes == [.init(segments: ["files", "inbox"], includesItself: false)])
+        #expect(list.tokens[0].prefixes == [.init(segments: ["files", "inbox"], isPathItselfIncluded: false)])
     }
 
     @Test("A token can be given as its SHA-256")

@@ -82,7 +82,7 @@ final class CatalogDouble: UploadCatalog {
         base.close(saving: totals)
     }
 
-    var needsVerification: Bool { base.needsVerification }
+    var isVerificationNeeded: Bool { base.isVerificationNeeded }
     var damage: StoreError? { base.damage }
     func verify() throws(StoreError) { try base.verify() }
     func row(_ id: UploadID) throws(StoreError) -> CatalogRow? { try base.row(id) }

@@ -171,12 +171,12 @@ struct CrashHistory {
         let content = (0..<size).map { _ in UInt8.random(in: 1...255, using: &generator) }
         let names = [["a"], ["b"], ["dir", "a"], ["dir", "sub", "b"]]
         guard let name = PublishedName(segments: names.randomElement(using: &generator) ?? ["a"]) else { return }
-        let recordsAtOnce = size > lateLength
+        let shouldRecordAtOnce = size > lateLength
         let lease = try store.create(
-            .testing(length: Int64(size), digests: [.sha256]), recordsAtOnce: recordsAtOnce)
+            .testing(length: Int64(size), digests: [.sha256]), shouldRecordAtOnce: shouldRecordAtOnce)
         guard let id = lease.id else { return report("an upload without id") }
         uploads.append(
-            ReportedState(id: id, content: content, lease: lease, name: name, isReported: recordsAtOnce))
+            ReportedState(id: id, content: content, lease: lease, name: name, isReported: shouldRecordAtOnce))
     }
 
     private mutating func lease(_ index: Int, _ store: UploadStore) throws -> UploadLease {

@@ -163,7 +163,7 @@ import Testing
         let store = try UploadStore.open(root: fixture.path, configuration: configuration)
         let lease = try store.create(.testing(length: 4))
         try lease.append("abcd")
-        try lease.beginProcessing(marksDurably: true)
+        try lease.beginProcessing(shouldMarkDurably: true)
         store.close()
         lease.release()
         let names = try FileManager.default.contentsOfDirectory(atPath: fixture.path + "/uploads")

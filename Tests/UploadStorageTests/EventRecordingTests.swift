@@ -10,7 +10,7 @@ import Testing
 @Suite struct EventRecordingTests {
     private func fixture(_ kind: StoreKind) throws -> StoreFixture {
         try StoreFixture(kind) {
-            $0.recordsEvents = true
+            $0.shouldRecordEvents = true
             $0.keepCompleted = .seconds(50)
         }
     }
@@ -27,10 +27,10 @@ import Testing
     private func kinds(_ fixture: StoreFixture) throws -> [UploadEvent.Kind] { try events(fixture).map(\.kind) }
 
     @Test("an upload is created and completed", arguments: StoreKind.allCases, [true, false])
-    func completed(_ kind: StoreKind, _ recordsAtOnce: Bool) throws {
+    func completed(_ kind: StoreKind, _ shouldRecordAtOnce: Bool) throws {
         let fixture = try fixture(kind)
-        let lease = try fixture.store.create(.testing(length: 3), recordsAtOnce: recordsAtOnce)
-        #expect(try kinds(fixture) == (recordsAtOnce ? [.created] : []))
+        let lease = try fixture.store.create(.testing(length: 3), shouldRecordAtOnce: shouldRecordAtOnce)
+        #expect(try kinds(fixture) == (shouldRecordAtOnce ? [.created] : []))
         try lease.append("abc")
         _ = try lease.publish(.testing(name("dir/a.txt")))
         let events = try events(fixture)
@@ -44,7 +44,7 @@ import Testing
         #expect(events[0].id != events[1].id)
         #expect(events[1].status == 201 && events[1].file == "dir/a.txt")
         #expect(events[0].status == nil && events[0].file == nil)
-        try fixture.reopen { $0.recordsEvents = true }
+        try fixture.reopen { $0.shouldRecordEvents = true }
         #expect(try self.events(fixture) == events)
     }
 
@@ -120,8 +120,8 @@ import Testing
     @Test(
         "a plain upload whose event cannot be recorded is not acknowledged, and its file is removed",
         arguments: [false, true])
-    func unrecordable(_ recordsEvents: Bool) throws {
-        let fixture = try StoreFixture(.memory) { $0.recordsEvents = recordsEvents }
+    func unrecordable(_ shouldRecordEvents: Bool) throws {
+        let fixture = try StoreFixture(.memory) { $0.shouldRecordEvents = shouldRecordEvents }
         let lease = try fixture.store.createTransient(.testing(length: 3))
         try lease.append("abc")
         fixture.plan.fail([.commit], after: .rename, with: .inputOutput)
@@ -130,9 +130,9 @@ import Testing
         fixture.plan.fail(.commit, with: nil)
         _ = fixture.store.sweep()
         // Without events the file is only missing in the usage of its principal.
-        #expect((response != nil) == !recordsEvents)
+        #expect((response != nil) == !shouldRecordEvents)
         let isPublished = (try? fixture.store.publishedFile(name("a.txt"))) != nil
-        #expect(isPublished == !recordsEvents)
+        #expect(isPublished == !shouldRecordEvents)
         #expect(try kinds(fixture).isEmpty && fixture.blobCount() == 0)
     }
 
@@ -140,8 +140,8 @@ import Testing
     func interrupted(_ kind: StoreKind) throws {
         let fixture = try fixture(kind)
         let lease = try fixture.store.create(.testing(length: 0))
-        try lease.beginProcessing(marksDurably: true)
-        try fixture.reopen { $0.recordsEvents = true }
+        try lease.beginProcessing(shouldMarkDurably: true)
+        try fixture.reopen { $0.shouldRecordEvents = true }
         #expect(try kinds(fixture) == [.created, .refused])
         #expect(try events(fixture).last?.status == 500)
     }
@@ -204,7 +204,7 @@ import Testing
         var counts = try #require(store.eventStatistics)
         #expect(counts.waiting == 3 && counts.setAside == 2 && counts.recorded == 6 && counts.oldest != nil)
         #expect(try store.dropEvents(olderThan: 0, keeping: 4) == [numbers[1]])
-        #expect(try store.dropEvents(olderThan: .max, onlySetAside: true, keeping: 100) == [numbers[2]])
+        #expect(try store.dropEvents(olderThan: .max, isOnlySetAside: true, keeping: 100) == [numbers[2]])
         #expect(try store.dropEvents(olderThan: .max, keeping: 100) == Array(numbers[3...]))
         counts = try #require(store.eventStatistics)
         #expect(counts.waiting == 0 && counts.setAside == 0 && counts.dropped == 5 && counts.oldest == nil)

@@ -132,7 +132,7 @@ import Testing
             lease.onRevocation { revocations.next() }
             try lease.append("abc")
         }
-        try leases[3].beginProcessing(marksDurably: false)
+        try leases[3].beginProcessing(shouldMarkDurably: false)
         fixture.advance(20)
         #expect(fixture.store.sweepPart().expired == 9)
         #expect(revocations.value == 9)

@@ -64,7 +64,7 @@ import Testing
             // The background thread may fail before, during or after this call.
             #expect(throws: StoreError.self) {
                 try Array("ef".utf8).withUnsafeBytes { try lease.append($0, completes: true) }
-                try lease.beginProcessing(marksDurably: true)
+                try lease.beginProcessing(shouldMarkDurably: true)
             }
             fixture.plan.fail(.synchronize, with: nil)
             lease.release()

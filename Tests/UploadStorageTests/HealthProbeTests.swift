@@ -21,20 +21,20 @@ import Testing
                     probe.end(health, at: now)
                     (begun, last) = (nil, (health, now))
                 }
-                let acceptsLast = Int.random(in: 0..<4, using: &generator) > 0
-                switch probe.decision(at: now, acceptsLast: acceptsLast) {
+                let isLastAccepted = Int.random(in: 0..<4, using: &generator) > 0
+                switch probe.decision(at: now, isLastAccepted: isLastAccepted) {
                 case .check:
                     #expect(begun == nil, "seed \(seed)")
                     #expect(last.map { now - $0.at >= HealthProbe.validity } ?? true, "seed \(seed)")
                     probe.begin(at: now)
                     begun = now
                 case .wait:
-                    #expect(begun != nil && (!acceptsLast || last == nil), "seed \(seed)")
+                    #expect(begun != nil && (!isLastAccepted || last == nil), "seed \(seed)")
                 case .answer(HealthProbe.stuck):
                     #expect(begun.map { now - $0 >= HealthProbe.timeout } ?? false, "seed \(seed)")
                 case .answer(let health):
                     #expect(health == last?.health, "seed \(seed)")
-                    if let begun { #expect(acceptsLast && now - begun < HealthProbe.timeout, "seed \(seed)") }
+                    if let begun { #expect(isLastAccepted && now - begun < HealthProbe.timeout, "seed \(seed)") }
                 }
             }
         }

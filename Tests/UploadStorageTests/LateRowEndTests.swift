@@ -14,7 +14,7 @@ import Testing
         "after a crash an upload without a row of which nothing was reported does not exist", arguments: [false, true])
     func crash(_ isProcessing: Bool) throws {
         let (store, id) = try storeAfterCrash { _, lease in
-            if isProcessing { try lease.beginProcessing(marksDurably: false) }
+            if isProcessing { try lease.beginProcessing(shouldMarkDurably: false) }
         }
         #expect(throws: StoreError.notFound) { try store.lease(id) }
         #expect(store.usage(of: "alice") == Usage())
@@ -29,7 +29,7 @@ import Testing
         let (store, id) = try storeAfterCrash { store, lease in
             let id = try #require(lease.id)
             if isProcessing {
-                try lease.beginProcessing(marksDurably: false)
+                try lease.beginProcessing(shouldMarkDurably: false)
                 guard
                     case .processing(let record) = try store.takeOver(id, principal: "alice", waitForProcessing: .zero)
                 else { return #expect(Bool(false), "not in processing") }
@@ -60,7 +60,7 @@ import Testing
     func sweep() throws {
         let fixture = try StoreFixture(.memory)
         let lease = try fixture.store.create(
-            .testing(length: 7, expiresAt: fixture.store.time + 10), recordsAtOnce: false)
+            .testing(length: 7, expiresAt: fixture.store.time + 10), shouldRecordAtOnce: false)
         try lease.append("con")
         #expect(fixture.store.sweep() == SweepReport())
         #expect(try fixture.blobCount() == 1)
@@ -126,7 +126,7 @@ import Testing
     @Test("the row has a length that was set after the creation")
     func laterLength() throws {
         let fixture = try StoreFixture(.memory)
-        let lease = try fixture.store.create(.testing(), recordsAtOnce: false)
+        let lease = try fixture.store.create(.testing(), shouldRecordAtOnce: false)
         try lease.append(Self.content)
         try lease.setLength(7)
         _ = try lease.publish(.testing(name("x")))
@@ -181,7 +181,7 @@ import Testing
                     catalog: catalog, area: area, configuration: StoreConfiguration(minFree: 0, processingWait: .zero))
             else { continue }
             var (offset, answer): (Int64?, Response?) = (nil, nil)
-            let lease = try? store.create(.testing(length: 7), recordsAtOnce: false)
+            let lease = try? store.create(.testing(length: 7), shouldRecordAtOnce: false)
             if let lease {
                 let isAppended = (try? lease.append("con")) != nil
                 if acknowledges { offset = try? lease.acknowledge() }
@@ -223,10 +223,10 @@ import Testing
         let store = try UploadStore(
             catalog: catalog, area: MemoryBlobArea(),
             configuration: StoreConfiguration(minFree: 0, processingWait: .zero))
-        let lease = try store.create(.testing(length: 7), recordsAtOnce: false)
+        let lease = try store.create(.testing(length: 7), shouldRecordAtOnce: false)
         let id = try #require(lease.id)
         try lease.append("content")
-        if isProcessing { try lease.beginProcessing(marksDurably: false) }
+        if isProcessing { try lease.beginProcessing(shouldMarkDurably: false) }
         store.close()
         #expect(throws: StoreError.superseded) { try lease.publish(.testing(name("x"))) }
         lease.release()

@@ -17,7 +17,7 @@ import Testing
         let fixture = try StoreFixture(kind)
         let before = fixture.commits
         let (lease, id) = try fixture.createLate()
-        try lease.beginProcessing(marksDurably: false)
+        try lease.beginProcessing(shouldMarkDurably: false)
         #expect(lease.reportableOffset == nil)
         #expect(try lease.publish(.testing(name("x"))).status == 201)
         lease.release()
@@ -35,7 +35,7 @@ import Testing
     func empty(_ kind: StoreKind) throws {
         let fixture = try StoreFixture(kind)
         let before = fixture.commits
-        let lease = try fixture.store.create(.testing(length: 0), recordsAtOnce: false)
+        let lease = try fixture.store.create(.testing(length: 0), shouldRecordAtOnce: false)
         #expect(try lease.publish(.testing(name("empty"))).status == 201)
         #expect(fixture.commits == before + 1)
         try fixture.reopen()
@@ -49,7 +49,7 @@ import Testing
         let fixture = try StoreFixture(kind)
         _ = try fixture.createLate().0.publish(.testing(name("x")))
         let before = fixture.commits
-        let lease = try fixture.store.create(.testing(length: Int64(length)), recordsAtOnce: false)
+        let lease = try fixture.store.create(.testing(length: Int64(length)), shouldRecordAtOnce: false)
         try lease.append(String(repeating: "n", count: length))
         #expect(try lease.publish(.testing(name("x"))).status == 200)
         // A catalog that publishes files needs no decision.
@@ -99,7 +99,7 @@ import Testing
     @Test("OFF-10: offset 0 is reported only after the row is durable")
     func offsetZero() throws {
         let fixture = try StoreFixture(.memory)
-        let lease = try fixture.store.create(.testing(length: 7), recordsAtOnce: false)
+        let lease = try fixture.store.create(.testing(length: 7), shouldRecordAtOnce: false)
         #expect(try lease.acknowledge() == 0)
         try fixture.reopen()
         #expect(try fixture.store.lease(try #require(lease.id)).acknowledged == 0)
@@ -128,7 +128,7 @@ import Testing
     func stillProcessing() throws {
         let fixture = try StoreFixture(.memory)
         let (lease, id) = try fixture.createLate()
-        try lease.beginProcessing(marksDurably: false)
+        try lease.beginProcessing(shouldMarkDurably: false)
         #expect(try fixture.store.catalog.row(id) == nil)
         guard
             case .processing(let record) = try fixture.store.takeOver(id, principal: "alice", waitForProcessing: .zero)
@@ -178,7 +178,7 @@ import Testing
     @Test("a target that must not run twice has a row before it runs")
     func markedProcessing() throws {
         let (store, id) = try storeAfterCrash { store, lease in
-            try lease.beginProcessing(marksDurably: true)
+            try lease.beginProcessing(shouldMarkDurably: true)
             #expect(try store.catalog.row(#require(lease.id))?.phase == .processing)
         }
         #expect(try store.record(id).phase == .complete(Response(status: 500)))
@@ -208,7 +208,7 @@ import Testing
 extension StoreFixture {
     /// Creates an upload of seven bytes that is recorded late.
     func createLate(_ text: String = "content") throws -> (UploadLease, UploadID) {
-        let lease = try store.create(.testing(length: 7), recordsAtOnce: false)
+        let lease = try store.create(.testing(length: 7), shouldRecordAtOnce: false)
         try lease.append(text)
         return (lease, try #require(lease.id))
     }
@@ -230,7 +230,7 @@ func storeAfterCrash(_ body: (UploadStore, UploadLease) throws -> Void) throws -
     let (catalog, area) = (MemoryCatalog(plan: plan), MemoryBlobArea(plan: plan))
     let configuration = StoreConfiguration(minFree: 0, processingWait: .zero)
     let store = try UploadStore(catalog: catalog, area: area, configuration: configuration)
-    let lease = try store.create(.testing(length: 7), recordsAtOnce: false)
+    let lease = try store.create(.testing(length: 7), shouldRecordAtOnce: false)
     try lease.append("con")
     try body(store, lease)
     plan.crash()

@@ -39,7 +39,7 @@ import Testing
                 let lease =
                     try isPlain
                     ? store.createTransient(principal: "alice", length: length)
-                    : store.create(.testing(length: length), recordsAtOnce: false)
+                    : store.create(.testing(length: length), shouldRecordAtOnce: false)
                 try lease.append(content)
                 leases.append(lease)
             }
@@ -162,7 +162,7 @@ import Testing
         group.leases[0].release()
         _ = group.store.sweep()
         #expect(try group.area.sizes().isEmpty)
-        let later = try group.store.create(.testing(length: 1), recordsAtOnce: false)
+        let later = try group.store.create(.testing(length: 1), shouldRecordAtOnce: false)
         try later.append("l")
         #expect(try later.publish(.testing(name("later"))).status == 201)
         later.release()
@@ -175,7 +175,7 @@ import Testing
     func failureBefore(_ later: Int) throws {
         let group = try Group()
         let others = try (0..<later).map { number in
-            let lease = try group.store.create(.testing(length: 5), recordsAtOnce: false)
+            let lease = try group.store.create(.testing(length: 5), shouldRecordAtOnce: false)
             try lease.append("later")
             return (name: try name("later\(number)"), lease: lease)
         }

@@ -101,7 +101,7 @@ import Testing
                 run.kind.isPlain
                 ? try? store.createTransient(principal: "alice", length: Int64(Self.new.count))
                 : try? store.create(
-                    .testing(length: Int64(Self.new.count)), recordsAtOnce: run.kind.upload == .recordedAtOnce)
+                    .testing(length: Int64(Self.new.count)), shouldRecordAtOnce: run.kind.upload == .recordedAtOnce)
             if let lease {
                 id = lease.id
                 if (try? lease.append(Self.new)) != nil { answer = try? lease.publish(.testing(target)) }

@@ -145,7 +145,7 @@ import Testing
         let lease = try fixture.store.create(.testing())
         let id = try #require(lease.id)
         try lease.append(Self.new)
-        try lease.beginProcessing(marksDurably: false)
+        try lease.beginProcessing(shouldMarkDurably: false)
         let (area, catalog) = (try #require(fixture.store.context.publishingArea), fixture.store.catalog)
         let row = try #require(try catalog.row(id))
         let intent = PublicationIntent(

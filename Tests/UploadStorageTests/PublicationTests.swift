@@ -80,7 +80,7 @@ import Testing
             n < 3 ? PublishedName(segments: ["file-\(n)"]) : nil
         }
         var publication = Publication.testing(try name("file"))
-        publication.replaces = false
+        publication.canReplace = false
         publication.alternatives = alternatives
         publication.response = { created, name in
             Response(status: created ? 201 : 200, fields: ["Location": name.path])
@@ -149,7 +149,7 @@ import Testing
         let fixture = try StoreFixture(.memory)
         let upload = try lease(fixture, "content")
         let id = try #require(upload.id)
-        try upload.beginProcessing(marksDurably: false)
+        try upload.beginProcessing(shouldMarkDurably: false)
         fixture.plan.fail(operation, with: .inputOutput)
         #expect(throws: StoreError.self) { try upload.publish(.testing(name("file"))) }
         #expect(throws: StoreError.superseded) { try upload.append("x") }
@@ -195,7 +195,7 @@ import Testing
         let fixture = try StoreFixture(.files)
         let upload = try lease(fixture, "content")
         let id = try #require(upload.id)
-        try upload.beginProcessing(marksDurably: false)
+        try upload.beginProcessing(shouldMarkDurably: false)
         let row = try #require(try fixture.store.catalog.row(id))
         let identity = try fixture.store.area.open(row.blob).identity()
         let intent = PublicationIntent(

@@ -55,11 +55,11 @@ import Testing
             for number in 0..<200 { try catalog.commit(.insert(CatalogRow.testing(number: UInt64(number)))) }
             catalog.close()
             let clean = try SQLiteCatalog(path: path, durability: .acknowledged)
-            #expect(!clean.needsVerification)
+            #expect(!clean.isVerificationNeeded)
             clean.close()
             try damage(path)
             let damaged = try SQLiteCatalog(path: path, durability: .acknowledged)
-            #expect(damaged.needsVerification)
+            #expect(damaged.isVerificationNeeded)
             try damaged.commit(.probe)
             let error = #expect(throws: StoreError.self) { try damaged.verify() }
             #expect(error?.code == "damaged-catalogue")
@@ -67,7 +67,7 @@ import Testing
             damaged.close()
             // The database is not marked as verified.
             let again = try SQLiteCatalog(path: path, durability: .acknowledged)
-            #expect(again.needsVerification)
+            #expect(again.isVerificationNeeded)
             again.close()
         }
     }
@@ -84,7 +84,7 @@ import Testing
             if !wasClean { try execute(at: path, "UPDATE marks SET value = 0 WHERE name = 'clean-stop'") }
             try execute(at: path, "PRAGMA wal_checkpoint(TRUNCATE)")
             let damaged = try SQLiteCatalog(path: path, durability: .acknowledged)
-            #expect(damaged.needsVerification == !wasClean && damaged.savedTotals == nil)
+            #expect(damaged.isVerificationNeeded == !wasClean && damaged.savedTotals == nil)
             try damaged.commit(.probe)
             try damageLeaves(path)
             let error = #expect(throws: StoreError.self) { try damaged.countTotals() }

@@ -175,7 +175,7 @@ final class NodeCatalog: UploadCatalog {
             state.nodes[node] = nil
         }
     }
-    var needsVerification: Bool { false }
+    var isVerificationNeeded: Bool { false }
     var damage: StoreError? { nil }
     func verify() throws(StoreError) {}
     func row(_ id: UploadID) throws(StoreError) -> CatalogRow? {

@@ -39,7 +39,7 @@ private final class SharedStores: Sendable {
         let lease =
             switch kind {
             case .plain: try store.createTransient(.testing())
-            case .short: try store.create(.testing(), recordsAtOnce: false)
+            case .short: try store.create(.testing(), shouldRecordAtOnce: false)
             case .recorded: try store.create(.testing())
             }
         try lease.append("hello")
@@ -170,7 +170,7 @@ private final class SharedStores: Sendable {
         let lease = try cluster.stores[0].create(.testing())
         let id = try #require(lease.id)
         try lease.append("abc")
-        try lease.beginProcessing(marksDurably: true)
+        try lease.beginProcessing(shouldMarkDurably: true)
         #expect(throws: StoreError.heldElsewhere) { try cluster.stores[1].lease(id) }
         #expect(try cluster.stores[1].record(id).phase == .processing)
         try lease.complete(with: Response(status: 201))
@@ -237,7 +237,7 @@ private final class SharedStores: Sendable {
         let first = try cluster.stores[0].create(.testing())
         let id = try #require(first.id)
         try first.append("abc")
-        try first.beginProcessing(marksDurably: true)
+        try first.beginProcessing(shouldMarkDurably: true)
         cluster.holds.expire(0)
         cluster.holds.report(0)
         // The outcome of the target is unknown, and it does not run again.

@@ -19,7 +19,7 @@ import Testing
         init() throws {
             let store = try UploadStore(
                 catalog: catalog, area: area,
-                configuration: StoreConfiguration(minFree: 0, recordsEvents: true))
+                configuration: StoreConfiguration(minFree: 0, shouldRecordEvents: true))
             for (index, path) in ["a", "d/b", "d/e/c"].enumerated() {
                 let lease = try store.create(.testing())
                 try lease.append(Array(content[..<(index * 140_000)]))
@@ -46,7 +46,7 @@ import Testing
         // Everything is durable.
         let store = try UploadStore(
             catalog: catalog.durableImage(), area: area.durableImage(using: &generator),
-            configuration: StoreConfiguration(minFree: 0, recordsEvents: true))
+            configuration: StoreConfiguration(minFree: 0, shouldRecordEvents: true))
         defer { store.close() }
         for (index, path) in ["a", "d/b", "d/e/c"].enumerated() {
             let file = try store.publishedFile(name(path))
@@ -116,7 +116,8 @@ import Testing
         var generator = SeededGenerator(seed: 1)
         let (nextCatalog, nextArea) = (source.catalog.durableImage(), source.area.durableImage(using: &generator))
         let store = try UploadStore(
-            catalog: nextCatalog, area: nextArea, configuration: StoreConfiguration(minFree: 0, recordsEvents: true))
+            catalog: nextCatalog, area: nextArea,
+            configuration: StoreConfiguration(minFree: 0, shouldRecordEvents: true))
         let id = try #require(source.unfinished.first { $0.value == 5 }?.key)
         let lease = try store.lease(id)
         try lease.append("more")

@@ -26,7 +26,7 @@ extension UploadMachineExploration {
             next.machine.append(1)
             if event == .appendLast {
                 next.machine.endContent()
-                next.mustAcknowledge = true
+                next.shouldAcknowledge = true
             }
         case .stage: try next.machine.beginStaging(as: lease)
         case .commitStaged: try next.machine.commitStaged(as: lease)
@@ -49,15 +49,15 @@ extension UploadMachineExploration {
             }
         case .queue: if !next.machine.queueAcknowledgment(as: lease) { return nil }
         case .process:
-            let reservation = try next.machine.beginProcessing(as: lease, marksDurably: true)
-            guard case .granted(let mustAcknowledge) = reservation else {
+            let reservation = try next.machine.beginProcessing(as: lease, shouldMarkDurably: true)
+            guard case .granted(let shouldAcknowledge) = reservation else {
                 next.waitingHolder = lease
                 break
             }
-            (next.mustAcknowledge, next.waitingHolder) = (mustAcknowledge, nil)
+            (next.shouldAcknowledge, next.waitingHolder) = (shouldAcknowledge, nil)
         case .mark:
             try world.machine.require(lease)
-            guard isProcessing, isDurable || !world.mustAcknowledge else { return nil }
+            guard isProcessing, isDurable || !world.shouldAcknowledge else { return nil }
             next.machine.mark()
         case .markFailed:
             try world.machine.require(lease)
@@ -68,13 +68,13 @@ extension UploadMachineExploration {
         case .endProcessing: _ = next.machine.endProcessing(as: lease)
         case .publish:
             guard !world.machine.isStaging, world.machine.activity != .publishing, isProcessing,
-                case .granted(let mustAcknowledge) = try next.machine.beginPublishing(as: lease)
+                case .granted(let shouldAcknowledge) = try next.machine.beginPublishing(as: lease)
             else { return nil }
-            next.mustAcknowledge = mustAcknowledge
+            next.shouldAcknowledge = shouldAcknowledge
         case .decide:
             try world.machine.require(lease)
             // The decision creates the row if there is none, after the bytes were synchronized.
-            guard isProcessing, world.machine.activity == .publishing, isDurable || !world.mustAcknowledge else {
+            guard isProcessing, world.machine.activity == .publishing, isDurable || !world.shouldAcknowledge else {
                 return nil
             }
             next.hasRow = true
@@ -227,7 +227,7 @@ extension UploadMachineExploration {
             next.advance = advance
         case .endPublishing:
             next.machine.endPublishing(as: world.machine.processor)
-            next.mustAcknowledge = true
+            next.shouldAcknowledge = true
         case .forget:
             // A publication without a row has failed.
             guard world.machine.activity == .publishing, !world.hasRow else { return nil }

@@ -121,7 +121,7 @@ extension UploadMachineExploration {
         switch claim {
         case .granted, .load, .settle: if !isFirst { return "a later request is served first" }
         case .wait:
-            if isFirst, last.activity == .idle, !last.isExclusive, !last.needsLoading, !last.needsSettling {
+            if isFirst, last.activity == .idle, !last.isExclusive, !last.isLoadingNeeded, !last.isSettlingNeeded {
                 return "a request waits for the end of one that only sends"
             }
         case .stillProcessing, .record: break
@@ -146,7 +146,7 @@ extension UploadMachineExploration {
 
     /// Whether the upload cannot be released now, although nothing happens with it that would end.
     private static func preventsHoldRelease(_ machine: UploadMachine) -> Bool {
-        guard machine.isIdle, machine.isUnfinished, !machine.isExclusive, !machine.needsClaimForHoldRelease else {
+        guard machine.isIdle, machine.isUnfinished, !machine.isExclusive, !machine.isClaimNeededForHoldRelease else {
             return false
         }
         var machine = machine

@@ -42,7 +42,7 @@ enum UploadMachineExploration {
         var removal = Removal.none
         /// Whether the thread that processes or publishes the upload has to acknowledge its bytes first. True until the
         /// machine has allowed the processing.
-        var mustAcknowledge = true
+        var shouldAcknowledge = true
         /// The lease that is being released.
         var releasing: Int64?
         var holdRelease: HoldRelease?

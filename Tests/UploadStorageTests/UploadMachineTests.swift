@@ -36,15 +36,15 @@ import Testing
     @Test("a target that can run again needs durable bytes only if the upload has a row", arguments: [true, false])
     func repeatableTarget(isRecorded: Bool) throws {
         var machine = UploadMachineExploration.start(isRecorded: isRecorded).machine
-        let reservation = try machine.beginProcessing(as: machine.epoch, marksDurably: false)
-        #expect(reservation == .granted(mustAcknowledge: isRecorded))
+        let reservation = try machine.beginProcessing(as: machine.epoch, shouldMarkDurably: false)
+        #expect(reservation == .granted(shouldAcknowledge: isRecorded))
     }
 
     @Test("a release ends a processing without an effect at once, and completes one that may have had an effect")
     func releaseDuringProcessing() throws {
         var machine = UploadMachineExploration.start(isRecorded: true).machine
         let lease = machine.epoch
-        _ = try machine.beginProcessing(as: lease, marksDurably: true)
+        _ = try machine.beginProcessing(as: lease, shouldMarkDurably: true)
         var marked = machine
         marked.mark()
         let step = machine.beginRelease(of: lease)
@@ -81,7 +81,7 @@ import Testing
         _ = machine.load(UploadMachineExploration.row(offset: 0), hasBytes: true)
         machine.takeOver(exclusive: false)
         let reservation = try machine.beginEnding(as: machine.epoch)
-        #expect(reservation == .granted(mustAcknowledge: false))
+        #expect(reservation == .granted(shouldAcknowledge: false))
         machine.endingFailed(as: first)
         #expect(machine.activity == .settling)
         machine.endingFailed(as: machine.epoch)
@@ -92,12 +92,12 @@ import Testing
     func lateEndOfPublication() throws {
         var machine = UploadMachineExploration.start(isRecorded: true).machine
         let first = machine.epoch
-        _ = try machine.beginProcessing(as: first, marksDurably: false)
+        _ = try machine.beginProcessing(as: first, shouldMarkDurably: false)
         _ = try machine.beginPublishing(as: first)
         machine.synchronizationFailed(.stateLost, duringCallOf: first, isAwaited: false)
         _ = machine.load(UploadMachineExploration.row(offset: 0), hasBytes: true)
         machine.takeOver(exclusive: false)
-        _ = try machine.beginProcessing(as: machine.epoch, marksDurably: false)
+        _ = try machine.beginProcessing(as: machine.epoch, shouldMarkDurably: false)
         _ = try machine.beginPublishing(as: machine.epoch)
         machine.endPublishing(as: first)
         #expect(machine.activity == .publishing)
@@ -110,10 +110,10 @@ import Testing
         var machine = UploadMachineExploration.start(isRecorded: true).machine
         try machine.beginStaging(as: machine.epoch)
         #expect(throws: StoreError.invalidState("staged bytes are neither committed nor discarded")) {
-            _ = try machine.beginProcessing(as: machine.epoch, marksDurably: true)
+            _ = try machine.beginProcessing(as: machine.epoch, shouldMarkDurably: true)
         }
         #expect(throws: StoreError.superseded) {
-            _ = try machine.beginProcessing(as: machine.epoch - 1, marksDurably: true)
+            _ = try machine.beginProcessing(as: machine.epoch - 1, shouldMarkDurably: true)
         }
     }
 
@@ -174,7 +174,7 @@ import Testing
         var machine = UploadMachineExploration.start(isRecorded: true).machine
         let isCurrent = machine.observe(machine.epoch)
         #expect(isCurrent)
-        _ = try machine.beginProcessing(as: machine.epoch, marksDurably: false)
+        _ = try machine.beginProcessing(as: machine.epoch, shouldMarkDurably: false)
         var responding = machine
         _ = responding.endProcessing(as: machine.epoch)
         for (isNotified, var machine) in [(true, machine), (false, responding)] {

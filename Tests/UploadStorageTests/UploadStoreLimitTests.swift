@@ -14,7 +14,7 @@ import Testing
             let fixture = try StoreFixture(kind) { $0.maxUploadsPerPrincipal = 1 }
             let first = try fixture.store.create(.testing())
             #expect(throws: StoreError.tooManyUploads(limit: 1), "\(kind)") {
-                try fixture.store.create(.testing(), recordsAtOnce: false)
+                try fixture.store.create(.testing(), shouldRecordAtOnce: false)
             }
             first.release()
         }

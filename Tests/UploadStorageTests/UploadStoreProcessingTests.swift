@@ -41,7 +41,7 @@ import Testing
         let lease = try fixture.store.create(.testing(length: 3))
         let id = try #require(lease.id)
         try lease.append("abc")
-        try lease.beginProcessing(marksDurably: true)
+        try lease.beginProcessing(shouldMarkDurably: true)
         #expect(lease.acknowledged == 3)
         guard
             case .processing(let record) = try fixture.store.takeOver(
@@ -65,8 +65,8 @@ import Testing
         let ids = [try #require(marked.id), try #require(unmarked.id)]
         try marked.append("abc")
         try unmarked.append("abc")
-        try marked.beginProcessing(marksDurably: true)
-        try unmarked.beginProcessing(marksDurably: false)
+        try marked.beginProcessing(shouldMarkDurably: true)
+        try unmarked.beginProcessing(shouldMarkDurably: false)
         try fixture.reopen { $0.interruptedResponse = Response(status: 503) }
         #expect(try fixture.store.record(ids[0]).phase == .complete(Response(status: 503)))
         #expect(try fixture.store.record(ids[1]).phase == .receiving)
@@ -83,7 +83,7 @@ import Testing
         for marks in [true, false] {
             let lease = try fixture.store.create(.testing())
             let id = try #require(lease.id)
-            try lease.beginProcessing(marksDurably: marks)
+            try lease.beginProcessing(shouldMarkDurably: marks)
             lease.release()
             let phase = try fixture.store.record(id).phase
             #expect(phase == (marks ? .complete(Response(status: 500)) : .receiving))
@@ -98,7 +98,7 @@ import Testing
         let leases = try ([3, 0] as [Int64]).map { try fixture.store.create(.testing(length: $0)) }
         let ids = try leases.map { try #require($0.id) }
         try leases[0].append("abc")
-        for lease in leases { try lease.beginProcessing(marksDurably: true) }
+        for lease in leases { try lease.beginProcessing(shouldMarkDurably: true) }
         let sizes = try fixture.store.area.sizes()
         #expect(sizes.values.sorted() == [0, 3])
         try fixture.reopen(
@@ -135,7 +135,7 @@ import Testing
         let fixture = try StoreFixture(kind)
         let lease = try fixture.store.create(.testing(expiresAt: 1_000_010))
         try lease.append("abc")
-        try lease.beginProcessing(marksDurably: false)
+        try lease.beginProcessing(shouldMarkDurably: false)
         fixture.advance(20)
         #expect(fixture.store.sweep().expired == 0)
         try lease.complete(with: Response(status: 200))

@@ -159,7 +159,7 @@ import Testing
         #expect(try lease.representationDigest(.sha256) == digest("abcdef"))
         try lease.beginStaging()
         try lease.append("lost")
-        #expect(throws: StoreError.self) { try lease.beginProcessing(marksDurably: false) }
+        #expect(throws: StoreError.self) { try lease.beginProcessing(shouldMarkDurably: false) }
         let next = try fixture.store.lease(id)
         #expect(next.received == 6)
         try next.append("g")
@@ -249,7 +249,7 @@ import Testing
         arguments: StoreKind.embedded)
     func gathered(_ kind: StoreKind) async throws {
         let fixture = try StoreFixture(kind)
-        let leases = try (0..<60).map { _ in try fixture.store.create(.testing(), recordsAtOnce: false) }
+        let leases = try (0..<60).map { _ in try fixture.store.create(.testing(), shouldRecordAtOnce: false) }
         // One of them is canceled while it waits.
         let canceled = try #require(leases[7].id)
         for (round, text) in ["abc", "de"].enumerated() {

@@ -19,7 +19,7 @@ struct ClientOptionTests {
     @Test("Options can be before, between and after the operands; after -- every argument is an operand")
     func places() throws {
         let (settings, operands) = try parse(["--json", "a", "--retries=3", "b", "--quiet", "--", "--digest", "-o"])
-        #expect(settings.isJSON && settings.isQuiet && settings.retries == 3 && !settings.sendsDigest)
+        #expect(settings.isJSON && settings.isQuiet && settings.retries == 3 && !settings.shouldSendDigest)
         #expect(operands == ["a", "b", "--digest", "-o"])
         #expect(try parse(["-"]).1 == ["-"])
     }
@@ -34,9 +34,9 @@ struct ClientOptionTests {
         #expect(settings.fields["X-One"] == "1" && settings.fields.count == 2)
         #expect(settings.retries == 0 && settings.stallTimeout == 120 && settings.rateLimit == 3 << 20)
         #expect(settings.caFile == "/tmp/ca.pem" && settings.stateFile == "/tmp/state")
-        #expect(settings.tokenFile == "/tmp/token" && settings.restarts && settings.isVerbose)
+        #expect(settings.tokenFile == "/tmp/token" && settings.shouldRestart && settings.isVerbose)
         #expect(settings.method == .patch && settings.isCareful && settings.dialect == .interop6)
-        #expect(settings.appendSize == 90_000_000 && settings.sendsDigest)
+        #expect(settings.appendSize == 90_000_000 && settings.shouldSendDigest)
         #expect(try parse(["--interop", "rfc"]).0.dialect == .rfc)
         #expect(try parse(["-o", "x"], ClientSettings.getOptions).0.output == "x")
         #expect(try parse(["--output=x"], ClientSettings.getOptions).0.output == "x")
@@ -48,13 +48,13 @@ struct ClientOptionTests {
             "-r", "--jobs", "4", "--netrc", "--cert", "/tmp/c.pem", "--key", "/tmp/k.pem", "--proxy", "http://p:1",
             "--connect-timeout", "5", "-4",
         ])
-        #expect(settings.isRecursive && settings.jobs == 4 && settings.usesNetrc && settings.connectTimeout == 5)
+        #expect(settings.isRecursive && settings.jobs == 4 && settings.shouldUseNetrc && settings.connectTimeout == 5)
         #expect(settings.certificate == "/tmp/c.pem" && settings.key == "/tmp/k.pem")
         #expect(settings.proxy == "http://p:1" && settings.internetProtocol == .version4)
         #expect(try parse(["--recursive", "--ipv6"], ClientSettings.getOptions).0.internetProtocol == .version6)
         let saved = settings.saved
         let completed = ClientSettings().completed(by: saved)
-        #expect(completed.usesNetrc && completed.certificate == "/tmp/c.pem" && completed.key == "/tmp/k.pem")
+        #expect(completed.shouldUseNetrc && completed.certificate == "/tmp/c.pem" && completed.key == "/tmp/k.pem")
         #expect(!settings.hasOtherCredentials(than: saved))
     }
 

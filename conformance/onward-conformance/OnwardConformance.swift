@@ -107,7 +107,7 @@ enum OnwardConformance {
     /// Returns a report in the width and with the colors of standard output.
     static func terminal() -> TerminalReport {
         TerminalReport(
-            colors: Terminal.isTerminal(1) && ProcessInfo.processInfo.environment["NO_COLOR"] == nil,
+            hasColors: Terminal.isTerminal(1) && ProcessInfo.processInfo.environment["NO_COLOR"] == nil,
             width: Terminal.columns(of: 1) ?? 120)
     }
 

@@ -16,7 +16,9 @@ enum ProxyCommand {
         } else {
             report = try ProxyRun(options.settings).run(show)
         }
-        guard Output.write(terminal.closing(report, showsTranscripts: options.showsTranscripts)) else { return 2 }
+        guard Output.write(terminal.closing(report, shouldShowTranscripts: options.shouldShowTranscripts)) else {
+            return 2
+        }
         if let path = options.json { try OnwardConformance.save(report.json(), to: path) }
         return report.exitStatus
     }

@@ -6,7 +6,7 @@ import TLS
 struct ProxyOptions: Sendable {
     var settings = ProxySettings(url: "")
     var json: String?
-    var showsTranscripts = false
+    var shouldShowTranscripts = false
 
     static let table: [CommandOption<ProxyOptions>] = [
         CommandOption(
@@ -48,7 +48,7 @@ struct ProxyOptions: Sendable {
         CommandOption(
             flag: "verbose", group: "Reports", "print the transmitted bytes of each check that failed"
         ) {
-            $0.showsTranscripts = true
+            $0.shouldShowTranscripts = true
         },
         CommandOption("json", "FILE", group: "Reports", "write the report as JSON to FILE") {
             options, value throws(OptionError) in options.json = value

@@ -4,7 +4,7 @@ import Foundation
 
 /// The options `--strict`, `--json`, `--junit` and `--html` of the commands `server` and `client`, and their values.
 struct Reporting: Sendable {
-    var strict = false
+    var isStrict = false
     var json: String?
     var junit: String?
     var html: String?
@@ -14,7 +14,7 @@ struct Reporting: Sendable {
     ) -> [CommandOption<Settings>] {
         [
             CommandOption(flag: "strict", group: "Cases", "a SHOULD that is not met also fails the run") {
-                $0[keyPath: path].strict = true
+                $0[keyPath: path].isStrict = true
             },
             CommandOption("json", "FILE", group: "Reports", "write the results as JSON to FILE") {
                 settings, value throws(OptionError) in settings[keyPath: path].json = value
@@ -37,10 +37,10 @@ struct Reporting: Sendable {
     ) throws -> Int32 {
         var terminal = OnwardConformance.terminal()
         let report = try run { Output.write(terminal.line(of: $0)) }
-        guard Output.write(terminal.closing(report, strict: strict)) else { return 2 }
-        if let json { try OnwardConformance.save(document(report, strict).data(), to: json) }
-        if let junit { try OnwardConformance.save(Data(JUnitReport(report, strict: strict).text.utf8), to: junit) }
-        if let html { try OnwardConformance.save(Data(HTMLReport(report, strict: strict).text.utf8), to: html) }
-        return report.exitStatus(strict: strict)
+        guard Output.write(terminal.closing(report, strict: isStrict)) else { return 2 }
+        if let json { try OnwardConformance.save(document(report, isStrict).data(), to: json) }
+        if let junit { try OnwardConformance.save(Data(JUnitReport(report, strict: isStrict).text.utf8), to: junit) }
+        if let html { try OnwardConformance.save(Data(HTMLReport(report, strict: isStrict).text.utf8), to: html) }
+        return report.exitStatus(strict: isStrict)
     }
 }

@@ -6,7 +6,7 @@ import UploadStorage
 /// Delivers the events of a store to one destination.
 ///
 /// The store records an event in the same transaction as the change that it reports
-/// (`StoreConfiguration.recordsEvents`). Each event is delivered at least once, and the events of one upload in their
+/// (`StoreConfiguration.shouldRecordEvents`). Each event is delivered at least once, and the events of one upload in their
 /// order. If the delivery of an event fails, it is repeated with increasing pauses; then the event is set aside, and
 /// dropped after ``EventSettings/keepTime``. Uploads never wait for a delivery, and no event waits for the failures of
 /// other uploads' events.
@@ -49,7 +49,7 @@ public final class EventDelivery: Sendable {
 
     /// - Parameters:
     ///   - settings: the destination and the limits.
-    ///   - store: a store whose configuration has `recordsEvents`. It has to be open until ``close()`` returns.
+    ///   - store: a store whose configuration has `shouldRecordEvents`. It has to be open until ``close()`` returns.
     ///   - note: called with lines for the log of the program.
     public init(
         _ settings: EventSettings, from store: UploadStore,
@@ -70,7 +70,7 @@ public final class EventDelivery: Sendable {
     /// - Throws: `Errno` if the system cannot start a thread.
     package func startBlocking() throws(Errno) {
         store.onEvents { [state] in
-            state.withLock { $0.position.mayHaveNew = true }
+            state.withLock { $0.position.canHaveNew = true }
             state.notifyAll()
         }
         do throws(Errno) {
@@ -150,7 +150,7 @@ public final class EventDelivery: Sendable {
         guard let page else { return }
         let entries: [OutboxEntry]
         do throws(StoreError) { entries = try store.events(after: page.after, limit: rules.page) } catch {
-            if !page.isReadInPass { state.withLock { $0.position.mayHaveNew = true } }
+            if !page.isReadInPass { state.withLock { $0.position.canHaveNew = true } }
             throw error
         }
         add(entries, of: page)
@@ -213,7 +213,7 @@ public final class EventDelivery: Sendable {
         // After a start each event can be delivered for the retry time, however long the process did not run.
         let isStart = SystemClock.monotonicNanoseconds() - createdAt < rules.retryTime
         let dropped = try store.dropEvents(
-            olderThan: wallMilliseconds - settings.keepTime.nanoseconds / 1_000_000, onlySetAside: isStart,
+            olderThan: wallMilliseconds - settings.keepTime.nanoseconds / 1_000_000, isOnlySetAside: isStart,
             keeping: settings.maxCount)
         if !dropped.isEmpty {
             remove(dropped)

@@ -23,7 +23,7 @@ struct OutboxPosition: Sendable, Hashable {
     }
 
     /// Whether there may be events that were never read.
-    var mayHaveNew = true
+    var canHaveNew = true
     /// Whether more events follow the last page of new ones.
     private var hasBacklog = false
     /// The earliest time of the next page of old events, which applies only while the destination rejects events.
@@ -39,8 +39,8 @@ struct OutboxPosition: Sendable, Hashable {
     /// Returns the page that has to be read now, after the schedule has made room for it.
     mutating func nextPage(for schedule: inout DeliverySchedule, now: Int64) -> Page? {
         let mayReadOld = mayReadOld(for: schedule, now: now)
-        if mayHaveNew, mayReadOld || !hasBacklog, schedule.makeRoom(for: schedule.rules.page, now: now) {
-            mayHaveNew = false
+        if canHaveNew, mayReadOld || !hasBacklog, schedule.makeRoom(for: schedule.rules.page, now: now) {
+            canHaveNew = false
             return Page(after: end, isReadInPass: false)
         }
         if pass == nil, schedule.hasRemoved { beginPass(of: &schedule, now: now) }
@@ -51,7 +51,7 @@ struct OutboxPosition: Sendable, Hashable {
     /// Whether ``nextPage(for:now:)`` would return a page now. The beginning of the next pass is not considered.
     func hasPage(for schedule: DeliverySchedule, now: Int64) -> Bool {
         let mayReadOld = mayReadOld(for: schedule, now: now)
-        return mayHaveNew && (mayReadOld || !hasBacklog) && schedule.canMakeRoom(for: schedule.rules.page, now: now)
+        return canHaveNew && (mayReadOld || !hasBacklog) && schedule.canMakeRoom(for: schedule.rules.page, now: now)
             || pass != nil && mayReadOld && schedule.canMakeRoom(for: Self.roomForPass(schedule), now: now)
     }
 
@@ -95,7 +95,7 @@ struct OutboxPosition: Sendable, Hashable {
         if !page.isReadInPass {
             end = last
             hasBacklog = isFull
-            if isFull { mayHaveNew = true }
+            if isFull { canHaveNew = true }
         } else if let pass, isFull, last < pass.end {
             self.pass?.position = last
         } else {

@@ -12,9 +12,9 @@ final class ServerTraits: Sendable {
         var createdAt: Int64
         /// Whether the server sent a 104 for the last creation; `nil` if that is unknown. A creation without a 104
         /// counts only if the client waited for the 104 before it sent the content.
-        var announcesUploads: Bool?
+        var hasAnnouncedUploads: Bool?
         /// Whether the target supports resumable uploads; `nil` if that is unknown.
-        var supportsResumption: Bool?
+        var isResumptionSupported: Bool?
         /// The maximum length in bytes of the content of a request to an upload resource.
         var maxAppend: Int64?
     }
@@ -26,25 +26,25 @@ final class ServerTraits: Sendable {
 
     /// Whether the client waits for a 104 response before it sends content of this length. Content that was sent before
     /// the 104 response is lost in a crash, so only small content is sent immediately.
-    func awaitsInterim(_ target: RequestURI, length: Int64?) -> Bool {
+    func shouldAwaitInterim(_ target: RequestURI, length: Int64?) -> Bool {
         guard let length, length <= CreationStyle.maxSizeWithoutDiscovery else { return true }
-        return announcesUploads(target) != false
+        return hasAnnouncedUploads(target) != false
     }
 
-    func announcesUploads(_ target: RequestURI) -> Bool? { traits(of: target.origin)?.announcesUploads }
+    func hasAnnouncedUploads(_ target: RequestURI) -> Bool? { traits(of: target.origin)?.hasAnnouncedUploads }
 
-    func supportsResumption(_ target: RequestURI) -> Bool? { traits(of: target.text)?.supportsResumption }
+    func isResumptionSupported(_ target: RequestURI) -> Bool? { traits(of: target.text)?.isResumptionSupported }
 
     func maxAppend(_ target: RequestURI) -> Int64? { traits(of: target.text)?.maxAppend }
 
     /// Notes the response to a creation with content.
     /// - Parameter isAnnounced: whether a 104 response came before that response.
     func noteCreation(_ target: RequestURI, isAnnounced: Bool) {
-        change(target.origin) { $0.announcesUploads = isAnnounced }
+        change(target.origin) { $0.hasAnnouncedUploads = isAnnounced }
     }
 
     func noteSupport(_ target: RequestURI, _ isSupported: Bool) {
-        change(target.text) { $0.supportsResumption = isSupported }
+        change(target.text) { $0.isResumptionSupported = isSupported }
     }
 
     func noteLimits(_ target: RequestURI, _ limits: UploadLimits) {

@@ -69,10 +69,10 @@ extension TransferClient {
         public var rateLimit: Int64?
         /// Whether uploads use an upload resource whose origin differs from that of the request. It receives no
         /// credentials.
-        public var allowsOtherOrigin = false
+        public var isOtherOriginAllowed = false
         /// Whether an upload sends `Repr-Digest` (RFC 9530) with the SHA-256 of the entire source, which is then read
         /// twice. It is not sent for sources of unknown length.
-        public var sendsDigest = false
+        public var shouldSendDigest = false
         /// An absolute path: the directory for partial files of downloads without a destination, and for tickets,
         /// created with mode 0700 when it is first needed. A ticket is a small file for a transfer that can be resumed.
         /// It prevents two transfers from using the same resume data. The directory must belong to the user and be
@@ -104,7 +104,7 @@ extension TransferClient {
 
         /// Whether tickets prevent two transfers from using the same resume data at the same time. Without tickets the
         /// caller has to prevent that.
-        package var issuesTickets = true
+        package var shouldIssueTickets = true
 
         /// The maximum time to make a connection, from the search for the address to the end of the TLS handshake. The
         /// stall timeout also limits it.
@@ -140,12 +140,12 @@ public enum RetryDecision: Sendable, Hashable {
 }
 
 extension TransportSettings {
-    /// - Parameter carriesCredentials: whether the request may carry credentials of the client.
-    init(_ configuration: TransferClient.Configuration, proxy: String?, carriesCredentials: Bool) {
+    /// - Parameter hasCredentials: whether the request may carry credentials of the client.
+    init(_ configuration: TransferClient.Configuration, proxy: String?, hasCredentials: Bool) {
         self.init(
             caFile: configuration.caPath, proxy: proxy, httpVersion: configuration.httpVersion,
             connectTimeout: configuration.connectTimeout,
-            clientCertificate: carriesCredentials ? configuration.clientCertificate : nil)
+            clientCertificate: hasCredentials ? configuration.clientCertificate : nil)
         internetProtocol = configuration.internetProtocol
     }
 }

@@ -28,7 +28,7 @@ extension TransferClient {
         var transport = TransportRequest(
             uri: uri.text, method: request.method, fields: outgoing.fields,
             stallTimeout: stallTimeout ?? configuration.stallTimeout, rateLimit: configuration.rateLimit,
-            settings: TransportSettings(configuration, proxy: configuration.proxy, carriesCredentials: true),
+            settings: TransportSettings(configuration, proxy: configuration.proxy, hasCredentials: true),
             receive: { _ in .collect(limit: limit, within: .seconds(300)) })
         transport.isMeasured = false
         // libcurl allocates the buffer for each request.

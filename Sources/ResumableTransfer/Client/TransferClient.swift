@@ -99,8 +99,8 @@ public final class TransferClient: Sendable {
 
     /// Whether the server sent a 104 response for the last creation at the origin of this URI. This is kept for five
     /// minutes; `nil` if it is unknown.
-    package func announcesUploads(to uri: String) -> Bool? {
-        parsed(uri).flatMap { servers.announcesUploads($0) }
+    package func hasAnnouncedUploads(to uri: String) -> Bool? {
+        parsed(uri).flatMap { servers.hasAnnouncedUploads($0) }
     }
 
     /// The parsed URI of a request; `nil` if it is not an absolute http or https URI. Many uploads often have the same
@@ -150,7 +150,7 @@ public final class TransferClient: Sendable {
     /// Claims a transfer, so that no other one can use the same resume data. A resumed transfer is claimed before all
     /// of its other work, a new one before its first checkpoint is passed to the caller.
     func claim(_ id: UUID, generation: Int, hasTicket: Bool) async throws(TransferError) -> TicketClaim? {
-        guard hasTicket || configuration.issuesTickets else { return nil }
+        guard hasTicket || configuration.shouldIssueTickets else { return nil }
         let storage = storage
         return try await BlockingWork.run {
             Result { () throws(TransferError) in
@@ -162,7 +162,7 @@ public final class TransferClient: Sendable {
     /// Returns the ticket for resume data that is about to be passed to the caller; `nil` if the client issues no
     /// tickets.
     func issueTicket(for id: UUID, generation: Int) -> ResumeTicket? {
-        configuration.issuesTickets ? storage.issueTicket(for: id, generation: generation) : nil
+        configuration.shouldIssueTickets ? storage.issueTicket(for: id, generation: generation) : nil
     }
 }
 
@@ -177,11 +177,11 @@ extension TransferClient {
     ///   - restore: restores the parts that `authorize` must not change.
     /// - Throws: `authorizationFailed` if `authorize` fails, or is canceled because a stop was requested.
     func outgoing<Value>(
-        _ request: TransferRequest, to uri: RequestURI?, carriesCredentials: Bool, target: RequestURI?,
+        _ request: TransferRequest, to uri: RequestURI?, hasCredentials: Bool, target: RequestURI?,
         control: TransferControl<Value>, limit: Duration? = nil, restore: (inout TransferRequest) -> Void
     ) async throws(TransferError) -> TransferRequest {
         var outgoing = request
-        guard carriesCredentials, let target, uri?.hasSameOrigin(as: target) == true else {
+        guard hasCredentials, let target, uri?.hasSameOrigin(as: target) == true else {
             outgoing.fields.remove("Host")
             outgoing.fields = outgoing.fields.withoutSecrets
             return outgoing

@@ -56,7 +56,7 @@ final class ContentBuffer: BodySink {
     /// Whether the last response has reached `position`. Otherwise it ended among the bytes that it repeated.
     var isCaughtUp: Bool { state.withLock { $0.cursor >= $0.position } }
     /// Whether the bytes have the digests that the server sent; true if it sent none.
-    var matchesDigests: Bool { state.withLock { $0.digests?.areMatched ?? true } }
+    var hasExpectedDigests: Bool { state.withLock { $0.digests?.isMatched ?? true } }
 
     // MARK: For the transport
 

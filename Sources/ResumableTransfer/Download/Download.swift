@@ -27,9 +27,9 @@ public final class Download: DrivenTransfer {
     ) async throws(TransferError) -> DownloadResult { try await runHere(observer) }
 
     /// Stops the download permanently, and waits until all of its work has ended. It cannot be resumed afterwards.
-    /// - Parameter deletingPartialFile: whether the partial file is deleted, as by ``Transfer/cancel()``. If
+    /// - Parameter shouldDelete: whether the partial file is deleted, as by ``Transfer/cancel()``. If
     ///   `false`, the partial file remains, and the call has no effect on a download that has already ended.
-    public func cancel(deletingPartialFile: Bool) async { await cancel(deleting: deletingPartialFile) }
+    public func cancel(deletingPartialFile shouldDelete: Bool) async { await cancel(deleting: shouldDelete) }
 }
 
 /// The result of a complete download.

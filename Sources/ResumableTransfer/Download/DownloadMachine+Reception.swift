@@ -56,7 +56,7 @@ extension DownloadMachine {
         if let total = known.total, range.upperBound > total { return .inconsistent }
         if let length = head.contentLength, length != Int64(range.count) { return .inconsistent }
         let part = DownloadRepresentation(head)
-        guard known.isContinued(by: part, statesTotalSize: field.size != nil) else { return .inconsistent }
+        guard known.isContinued(by: part, hasTotalSize: field.size != nil) else { return .inconsistent }
         known.total = known.total ?? field.size
         known.digest = known.digest ?? part.digest
         return .resume(known, end: range.upperBound)

@@ -35,7 +35,7 @@ struct DownloadMachine: Sendable {
     /// The bytes of an earlier representation, which are kept until their replacement is complete.
     private(set) var earlier: Bytes?
     /// Whether bytes of an earlier representation are kept until their replacement is complete.
-    private let keepsEarlier: Bool
+    private let shouldKeepEarlier: Bool
     /// Whether the entire representation is requested although bytes are kept, because a response did not
     /// match them.
     private var shouldRequestEverything = false
@@ -61,17 +61,17 @@ struct DownloadMachine: Sendable {
     ///   - representation: the representation whose bytes are kept; `nil` for a new download.
     ///   - position: the number of bytes that are kept.
     ///   - earlier: the bytes of an earlier representation, if they are also kept.
-    ///   - keepsEarlier: whether bytes of an earlier representation are kept until their replacement is complete.
+    ///   - shouldKeepEarlier: whether bytes of an earlier representation are kept until their replacement is complete.
     ///   - random: a number in 0..<1, for the waits between attempts.
     init(
         _ representation: DownloadRepresentation? = nil, position: Int64 = 0, earlier: Bytes? = nil,
-        keepsEarlier: Bool = true,
+        shouldKeepEarlier: Bool = true,
         retry: RetryPolicy, random: @escaping @Sendable () -> Double
     ) {
         self.representation = representation
         self.position = position
         self.earlier = earlier
-        self.keepsEarlier = keepsEarlier
+        self.shouldKeepEarlier = shouldKeepEarlier
         highestPosition = max(position, earlier?.position ?? 0)
         self.retry = retry
         self.random = random
@@ -116,7 +116,7 @@ struct DownloadMachine: Sendable {
         }
         let request = ClientRequest(
             kind: .download, resource: resource, method: .get, fields: fields, content: .none,
-            carriesCredentials: !isOtherOrigin)
+            hasCredentials: !isOtherOrigin)
         return (request, fields.isEmpty ? 0 : position)
     }
 
@@ -135,7 +135,7 @@ struct DownloadMachine: Sendable {
             note(position)
             handleEnd(ending, isAtEnd: position == end, head)
         case .replace(var representation):
-            if keepsEarlier, hasBytes, earlier == nil, let known = self.representation {
+            if shouldKeepEarlier, hasBytes, earlier == nil, let known = self.representation {
                 earlier = Bytes(representation: known, position: self.position)
             }
             shouldRequestEverything = false

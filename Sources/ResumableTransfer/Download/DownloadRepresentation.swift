@@ -100,9 +100,9 @@ extension DownloadRepresentation {
     }
 
     /// Whether the bytes of the partial response `part` continue those that are kept.
-    /// - Parameter statesTotalSize: whether Content-Range states the size of the entire representation (not `*`).
-    func isContinued(by part: DownloadRepresentation, statesTotalSize: Bool) -> Bool {
-        guard hasSameValidator(as: part) ?? (statesTotalSize && canOmitValidator) else { return false }
+    /// - Parameter hasTotalSize: whether Content-Range states the size of the entire representation (not `*`).
+    func isContinued(by part: DownloadRepresentation, hasTotalSize: Bool) -> Bool {
+        guard hasSameValidator(as: part) ?? (hasTotalSize && canOmitValidator) else { return false }
         // A response to If-Range may omit the coding and the digest (RFC 9110 section 15.3.7).
         if let coding = part.contentCoding, coding != contentCoding { return false }
         guard let theirs = part.digest, let digest else { return true }

@@ -109,7 +109,7 @@ extension PartialFile {
         } body: {
             digests.update($0)
         }
-        return isRead ? digests.areMatched : nil
+        return isRead ? digests.isMatched : nil
     }
 }
 
@@ -142,7 +142,7 @@ struct ExpectedDigests: Sendable {
     }
 
     /// Whether the bytes that were added have all expected digests.
-    var areMatched: Bool {
+    var isMatched: Bool {
         let found = running.mapValues { $0.finalized() }
         return expected.allSatisfy { found[$0.algorithm] == $0.bytes }
     }

@@ -22,7 +22,7 @@ extension FileDownloadOperation {
                 return .write(files.current)
             case .replace(let representation):
                 do throws(Errno) {
-                    try files.replace(with: representation, keepsCurrent: machine.hasBytes)
+                    try files.replace(with: representation, shouldKeepCurrent: machine.hasBytes)
                 } catch {
                     return .abort
                 }

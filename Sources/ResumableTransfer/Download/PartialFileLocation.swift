@@ -21,7 +21,7 @@ struct PartialFileLocation: Sendable {
             throw TransferError(.destinationUnusable, "The destination must be a path or a file URL.")
         }
         let name = file.lastComponent
-        guard file.isAbsolute, !file.containsNUL, !["", ".", ".."].contains(name) else {
+        guard file.isAbsolute, !file.hasNUL, !["", ".", ".."].contains(name) else {
             throw TransferError(.destinationUnusable, "\(file) cannot be the name of a file.")
         }
         let path = file.directory

@@ -3,7 +3,7 @@ import SystemCalls
 /// The partial files of one download: the one that receives content, and the one with bytes of an earlier
 /// representation, which is kept until its replacement is complete.
 ///
-/// ``replace(with:keepsCurrent:)`` is called on the engine's thread. All other methods are called by the driver.
+/// ``replace(with:shouldKeepCurrent:)`` is called on the engine's thread. All other methods are called by the driver.
 final class PartialFiles: Sendable {
     private struct State {
         var current: PartialFile
@@ -36,9 +36,9 @@ final class PartialFiles: Sendable {
     }
 
     /// Starts to receive a representation from its beginning.
-    /// - Parameter keepsCurrent: whether the current file is kept as the earlier one until the replacement is complete.
+    /// - Parameter shouldKeepCurrent: whether the current file is kept as the earlier one until the replacement is complete.
     ///   If there is an earlier file already, that one is kept instead.
-    func replace(with representation: DownloadRepresentation, keepsCurrent: Bool) throws(Errno) {
+    func replace(with representation: DownloadRepresentation, shouldKeepCurrent: Bool) throws(Errno) {
         let (current, known, earlier) = state.withLock { ($0.current, $0.representation, $0.earlier) }
         if current.isFresh {
             setRepresentation(representation)
@@ -52,7 +52,7 @@ final class PartialFiles: Sendable {
             state.withLock { $0.failure = error }
             throw error
         }
-        let isKept = keepsCurrent && earlier == nil && known != nil
+        let isKept = shouldKeepCurrent && earlier == nil && known != nil
         state.withLock { state in
             if isKept, let known { state.earlier = (current, known) }
             state.current = file

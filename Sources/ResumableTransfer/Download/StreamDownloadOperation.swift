@@ -19,7 +19,7 @@ final class StreamDownloadOperation: DownloadOperation {
     init(driver: TransferDriver<StreamDownloadOperation>) {
         self.driver = driver
         machine = DownloadMachine(
-            keepsEarlier: false, retry: driver.client.configuration.retry, random: { Double.random(in: 0..<1) })
+            shouldKeepEarlier: false, retry: driver.client.configuration.retry, random: { Double.random(in: 0..<1) })
     }
 
     func prepare() async throws(TransferError) -> TransferResponse? {
@@ -107,7 +107,7 @@ final class StreamDownloadOperation: DownloadOperation {
     // MARK: The end
 
     func finish(_ head: ClientResponseHead) async throws(TransferError) -> TransferResponse {
-        guard buffer.matchesDigests else {
+        guard buffer.hasExpectedDigests else {
             throw TransferError(.digestMismatch, "The received bytes do not match their digest.")
         }
         total = buffer.position

@@ -112,8 +112,8 @@ public struct TransferRecord: Sendable {
 
 extension RequestURI {
     /// The URI for messages: its query is hidden, and with `hidingPath` also its path.
-    func description(hidingPath: Bool) -> String {
-        if hidingPath { return root + TransferRecord.hidden }
+    func description(hidingPath isPathHidden: Bool) -> String {
+        if isPathHidden { return root + TransferRecord.hidden }
         let query = text.utf8.firstIndex(of: UInt8(ascii: "?"))
         return query.map { text[..<$0] + "?" + TransferRecord.hidden } ?? text
     }

@@ -196,7 +196,7 @@ extension ResumeData {
     /// Writes the data to a file whose path need not be UTF-8.
     package func write(to file: FilePath) throws(TransferError) {
         do throws(Errno) {
-            guard !file.containsNUL else { throw .invalidArgument }
+            guard !file.hasNUL else { throw .invalidArgument }
             let directory = try FileDescriptor.open(file.directory, [.readOnly, .directory])
             try directory.replaceFile(
                 file.lastComponent, with: [UInt8](data), by: FilePath(".resume-\(UUID().uuidString).tmp"))
@@ -220,7 +220,7 @@ extension ResumeData {
     package init(contentsOf file: FilePath) throws(TransferError) {
         let content: [UInt8]
         do throws(Errno) {
-            guard !file.containsNUL else { throw .noSuchFile }
+            guard !file.hasNUL else { throw .noSuchFile }
             content = try FileDescriptor.open(file, [.readOnly, .nonBlocking]).content(atMost: Self.maxSize)
         } catch {
             if error == .fileTooLarge {

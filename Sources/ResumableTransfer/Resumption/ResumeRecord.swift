@@ -198,7 +198,7 @@ struct DownloadCheckpoint: Sendable, Hashable, Codable {
         let range: ClosedRange<Int64> = 0...Int64.max
         guard range.contains(received), range.contains(synchronized), synchronized <= received else { return false }
         if let total, total < received { return false }
-        if let destination, !destination.isAbsolute || destination.containsNUL { return false }
+        if let destination, !destination.isAbsolute || destination.hasNUL { return false }
         if let root, destination?.relative(to: root) == nil { return false }
         if let earlier {
             let isOne = earlier.count <= 1 && earlier.allSatisfy { $0.earlier == nil && $0.destination == destination }
@@ -254,7 +254,7 @@ struct SourceRecord: Sendable, Hashable, Codable {
         if let size, size < 0 { return false }
         if let sample, sample.utf8.count != 64 { return false }
         guard let file else { return true }
-        return file.path.isAbsolute && !file.path.containsNUL && size != nil && sample != nil
+        return file.path.isAbsolute && !file.path.hasNUL && size != nil && sample != nil
     }
 
     /// The differences which prove that the sources of both records have different bytes, for messages; empty if there

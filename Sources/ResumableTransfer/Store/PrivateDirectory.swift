@@ -28,7 +28,7 @@ package struct PrivateDirectory: Sendable {
         let directory: FileDescriptor
         let status: FileStatus
         do throws(Errno) {
-            guard !path.containsNUL else { throw .invalidArgument }
+            guard !path.hasNUL else { throw .invalidArgument }
             try FileDescriptor.makeDirectories(path)
             directory = try FileDescriptor.open(path, options.union([.readOnly, .directory]))
             status = try directory.status()

@@ -198,10 +198,12 @@ extension DrivenTransfer {
     /// all work of the transfer has ended. ``resumeData`` is `nil` afterwards, unless the deletion is not confirmed.
     public func cancel() async { await cancel(deleting: true) }
 
-    func cancel(deleting: Bool) async {
-        let isRunning = control.requestStop(.cancel(deleting: deleting))
+    func cancel(deleting shouldDelete: Bool) async {
+        let isRunning = control.requestStop(.cancel(deleting: shouldDelete))
         start()
-        guard case .failure(let error) = await control.awaitEnd(), deleting, let data = error.resumeData else { return }
+        guard case .failure(let error) = await control.awaitEnd(), shouldDelete, let data = error.resumeData else {
+            return
+        }
         // If this call has stopped the work, the work has tried to delete the upload already. Otherwise the transfer had
         // ended before, or a pause or a failure was ending it.
         if isRunning, error.code == .cancelled { return }

@@ -59,7 +59,7 @@ extension TransferDriver {
         do {
             let outgoing = try await client.outgoing(
                 TransferRequest(text, method: request.method, fields: fields), to: uri,
-                carriesCredentials: request.carriesCredentials, target: plan.target, control: control,
+                hasCredentials: request.hasCredentials, target: plan.target, control: control,
                 limit: operation.isDeleting ? .seconds(30) : nil
             ) { operation.restore(&$0, for: request) }
             return (outgoing, outgoing.uri == text ? uri : RequestURI(outgoing.uri))
@@ -103,7 +103,7 @@ extension TransferDriver {
         let isOrigin = plan.target?.hasSameOrigin(as: uri) == true
         return TransportSettings(
             client.configuration, proxy: connection.proxy,
-            carriesCredentials: request.carriesCredentials && isOrigin)
+            hasCredentials: request.hasCredentials && isOrigin)
     }
 
     /// The settings of the connections of this transfer.
@@ -174,7 +174,7 @@ extension TransferDriver {
                 fields.set(field.name, field.value)
             }
         }
-        let isTrusted = location.relation == .sameOrigin && request.carriesCredentials
+        let isTrusted = location.relation == .sameOrigin && request.hasCredentials
         return TransferRequest(location.uri, method: request.method, fields: isTrusted ? fields : fields.withoutSecrets)
     }
 }
@@ -197,7 +197,7 @@ extension TransferDriver {
         after result: TransportResult, to sent: TransferRequest, _ request: ClientRequest, at uri: RequestURI
     ) async throws(TransferError) -> CredentialRenewal.Source? {
         guard let head = result.head, head.status == .unauthorized || head.status == 407 else { return nil }
-        if head.status == .unauthorized, client.credentials != nil, request.carriesCredentials,
+        if head.status == .unauthorized, client.credentials != nil, request.hasCredentials,
             plan.target?.hasSameOrigin(as: uri) == true
         {
             return .refresh

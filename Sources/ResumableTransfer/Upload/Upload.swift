@@ -36,10 +36,10 @@ public final class Upload: DrivenTransfer {
 
     /// Stops the upload permanently, and waits until all of its work has ended. It cannot be resumed
     /// afterwards, unless the server does not confirm the deletion.
-    /// - Parameter deletingUpload: whether the upload resource is deleted on the server, as by ``Transfer/cancel()``.
+    /// - Parameter shouldDelete: whether the upload resource is deleted on the server, as by ``Transfer/cancel()``.
     ///   If `false`, no request is sent, the resource remains on the server until its lifetime has passed, and the call
     ///   has no effect on an upload that has already ended.
-    public func cancel(deletingUpload: Bool) async { await cancel(deleting: deletingUpload) }
+    public func cancel(deletingUpload shouldDelete: Bool) async { await cancel(deleting: shouldDelete) }
 
     /// Deletes only the upload resource. It is no error if the resource no longer exists.
     /// - Returns: whether the server confirmed the deletion.

@@ -42,8 +42,8 @@ extension UploadOperation {
     func complete(_ transport: inout TransportRequest, for request: ClientRequest) {
         let configuration = driver.client.configuration
         transport.source = source
-        awaitsInterim = request.awaitsInterim && !request.isSentAtOnce(with: transport.fields)
-        transport.gate = awaitsInterim && mayBeAnnounced ? configuration.interimResponseTimeout : nil
+        shouldAwaitInterim = request.shouldAwaitInterim && !request.isSentAtOnce(with: transport.fields)
+        transport.gate = shouldAwaitInterim && canBeAnnounced ? configuration.interimResponseTimeout : nil
         if isDeleting {
             // The caller waits for the deletion, so the timeout is at most 30 seconds.
             transport.stallTimeout = min(driver.connection.stallTimeout ?? .seconds(30), .seconds(30))
@@ -52,8 +52,8 @@ extension UploadOperation {
     }
 
     /// Whether the content has to wait for a 104: this server may send one, or the content is large.
-    private var mayBeAnnounced: Bool {
-        driver.plan.target.map { driver.client.servers.awaitsInterim($0, length: length) } ?? true
+    private var canBeAnnounced: Bool {
+        driver.plan.target.map { driver.client.servers.shouldAwaitInterim($0, length: length) } ?? true
     }
 
     // MARK: Responses
@@ -127,10 +127,10 @@ extension UploadOperation {
         guard let target = driver.plan.target else { return }
         let servers = driver.client.servers
         if request.kind == .create, isAnnounced { servers.noteCreation(target, isAnnounced: true) }
-        if request.kind == .create, awaitsInterim, !isAnnounced, result.head?.status.isSuccessful == true {
+        if request.kind == .create, shouldAwaitInterim, !isAnnounced, result.head?.status.isSuccessful == true {
             servers.noteCreation(target, isAnnounced: false)
         }
-        if let isSupported = machine.supportsResumption { servers.noteSupport(target, isSupported) }
+        if let isSupported = machine.isResumptionSupported { servers.noteSupport(target, isSupported) }
         if let limits = machine.resumption?.limits { servers.noteLimits(target, limits) }
     }
 

@@ -36,7 +36,7 @@ final class UploadOperation: TransferOperation {
     /// The error of the source that ends the upload.
     var sourceError: SourceError?
     /// Whether the content of the request that is being sent waits for a 104.
-    var awaitsInterim = false
+    var shouldAwaitInterim = false
     /// Whether a 104 was received for this request.
     var isAnnounced = false
 
@@ -78,7 +78,7 @@ final class UploadOperation: TransferOperation {
         } else {
             sourceRecord = SourceRecord(size: source.length)
         }
-        guard driver.client.configuration.sendsDigest, driver.control.stop == nil else { return }
+        guard driver.client.configuration.shouldSendDigest, driver.control.stop == nil else { return }
         var fields = driver.plan.creationFields
         guard !fields.contains("Repr-Digest"), let digest = try await sourceDigest() else { return }
         fields.append("Repr-Digest", digest)
@@ -95,7 +95,7 @@ final class UploadOperation: TransferOperation {
             maxRequestContentLength: [
                 configuration.maxRequestContentLength, plan.target.flatMap { client.servers.maxAppend($0) },
             ]
-            .compactMap { $0 }.min(), fields: fields, allowsOtherOrigin: configuration.allowsOtherOrigin)
+            .compactMap { $0 }.min(), fields: fields, isOtherOriginAllowed: configuration.isOtherOriginAllowed)
         let random: @Sendable () -> Double = { Double.random(in: 0..<1) }
         guard let resumed = plan.resumed else {
             return ClientUpload(intent, retry: configuration.retry, random: random)
@@ -107,7 +107,7 @@ final class UploadOperation: TransferOperation {
     private static func style(for plan: TransferPlan<UploadOperation>, _ client: TransferClient) -> CreationStyle {
         let style = client.configuration.creation
         guard style == .automatic, let length = total(of: plan), length > CreationStyle.maxSizeWithoutDiscovery,
-            let target = plan.target, let isSupported = client.servers.supportsResumption(target)
+            let target = plan.target, let isSupported = client.servers.isResumptionSupported(target)
         else { return style }
         return isSupported ? .careful : .optimistic
     }

@@ -10,21 +10,21 @@ import ResumableTransfer
 /// are compared here, and `Set-Cookie` is parsed here.
 struct CookieRules: Sendable {
     private let storage: HTTPCookieStorage?
-    private let sendsCookies: Bool
+    private let shouldSendCookies: Bool
     private let policy: HTTPCookie.AcceptPolicy
     private let mainDocumentURL: URL?
 
     /// - Parameter request: the request of the task; `nil`: its request is in its resume data.
     init(_ configuration: SessionStorages, request: URLRequest?) {
         storage = request?.httpShouldHandleCookies == false ? nil : configuration.cookies
-        sendsCookies = configuration.sendsCookies
+        shouldSendCookies = configuration.shouldSendCookies
         policy = configuration.cookiePolicy
         mainDocumentURL = request?.mainDocumentURL
     }
 
     /// The value of `Cookie` for a request to this URL (RFC 6265 section 5.4); `nil`: there are no cookies for it.
     func field(for url: URL, now: Date = Date()) -> String? {
-        guard sendsCookies, let storage else { return nil }
+        guard shouldSendCookies, let storage else { return nil }
         let cookies = (storage.cookies(for: url) ?? []).filter { $0.belongs(to: url, now: now) }
         guard !cookies.isEmpty else { return nil }
         let sorted = cookies.sorted { ($1.path.utf8.count, $0.name) < ($0.path.utf8.count, $1.name) }
@@ -56,13 +56,13 @@ struct CookieRules: Sendable {
 /// The storages and rules of a session's configuration.
 struct SessionStorages: Sendable {
     let cookies: HTTPCookieStorage?
-    let sendsCookies: Bool
+    let shouldSendCookies: Bool
     let cookiePolicy: HTTPCookie.AcceptPolicy
     let credentials: URLCredentialStorage?
 
     init(_ configuration: URLSessionConfiguration) {
         cookies = configuration.httpCookieStorage
-        sendsCookies = configuration.httpShouldSetCookies
+        shouldSendCookies = configuration.httpShouldSetCookies
         cookiePolicy = configuration.httpCookieAcceptPolicy
         credentials = configuration.urlCredentialStorage
     }

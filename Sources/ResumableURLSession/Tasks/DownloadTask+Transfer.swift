@@ -52,10 +52,10 @@ extension DownloadTask {
     private func handleResumption(_ offset: Int64) {
         let (expected, isReported) = core.withLock { state in
             defer {
-                state.awaitsResumption = false
+                state.isAwaitingResumption = false
                 state.position = offset
             }
-            return (state.total, isResumed && state.awaitsResumption || offset < state.position)
+            return (state.total, isResumed && state.isAwaitingResumption || offset < state.position)
         }
         core.progress.update(completed: offset, total: expected < 0 ? nil : expected)
         guard isReported, let delegate = downloadDelegate else { return }
@@ -67,10 +67,10 @@ extension DownloadTask {
 
     private func handleProgress(_ position: Int64, _ total: Int64?) {
         // A run that had nothing to resume has started again from the beginning.
-        if core.withLock({ !$0.awaitsResumption && position < $0.position }) { handleResumption(0) }
+        if core.withLock({ !$0.isAwaitingResumption && position < $0.position }) { handleResumption(0) }
         let (count, expected) = core.withLock { state -> (Int64, Int64) in
             if let total { state.total = total }
-            let count = state.awaitsResumption ? 0 : position - state.position
+            let count = state.isAwaitingResumption ? 0 : position - state.position
             state.position = position
             return (count, state.total)
         }

@@ -29,7 +29,7 @@ final class TaskCore: Sendable {
         /// The number of bytes in the response to an upload.
         var answered: Int64 = 0
         /// Whether the position of the resumption has not been reported yet.
-        var awaitsResumption = false
+        var isAwaitingResumption = false
         /// The request that was sent last to the target, after redirections; `nil`: the original one.
         var currentRequest: URLRequest?
         /// The change of the delegate at the last redirection.

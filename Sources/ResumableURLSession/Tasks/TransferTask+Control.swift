@@ -86,7 +86,7 @@ extension TransferTask {
                 state.data = nil
                 state.hasBegun = true
             }
-            state.awaitsResumption = state.data != nil
+            state.isAwaitingResumption = state.data != nil
             return (state.data, !state.hasBegun)
         }
         guard let (data, isFirst) = beginning else { return }

@@ -51,8 +51,8 @@ extension UploadTask {
         case .resumed(let offset):
             core.withLock { state in
                 // Bytes that have to be sent again are not reported again.
-                if state.awaitsResumption { state.position = max(state.position, offset) }
-                state.awaitsResumption = false
+                if state.isAwaitingResumption { state.position = max(state.position, offset) }
+                state.isAwaitingResumption = false
             }
         case .progress(let sent, let acknowledged, let total): handleProgress(sent, acknowledged, total)
         case .waiting, .received, .interrupted, .checkpoint, .completed, .failed: return
@@ -63,8 +63,8 @@ extension UploadTask {
         let (count, expected) = core.withLock { state -> (Int64, Int64) in
             if let total { state.total = total }
             // Before the first request of a resumed upload the server has not reported its offset.
-            guard !state.awaitsResumption || sent > state.position else { return (0, state.total) }
-            let count = state.awaitsResumption ? 0 : sent - state.position
+            guard !state.isAwaitingResumption || sent > state.position else { return (0, state.total) }
+            let count = state.isAwaitingResumption ? 0 : sent - state.position
             state.position = max(state.position, sent)
             return (count, state.total)
         }

@@ -12,7 +12,7 @@ extension ClientUpload {
             resumption?.length = intent.length
         }
         if intent.dialect.completeness(of: request.fields) == true, !request.content.exceeds(sent) {
-            mayBeComplete = true
+            isPossiblyComplete = true
         }
         if let plan = abort {
             abort = nil
@@ -89,7 +89,7 @@ extension ClientUpload {
     func isUsable(_ location: ResolvedLocation) -> Bool {
         switch location.relation {
         case .sameOrigin: true
-        case .otherOrigin: intent.allowsOtherOrigin
+        case .otherOrigin: intent.isOtherOriginAllowed
         case .insecure: false
         }
     }
@@ -181,7 +181,7 @@ extension ClientUpload {
             if request.kind == .create { forgetUpload() }
             phase = request.kind == .create ? .create : .discover
         case .append, .retrieve, .cancel, .download:
-            guard !isForeign || intent.allowsOtherOrigin else { return stop(.locationUnusable(.otherOrigin)) }
+            guard !isForeign || intent.isOtherOriginAllowed else { return stop(.locationUnusable(.otherOrigin)) }
             if isForeign { isUploadForeign = true }
             if head.status == .permanentRedirect {
                 temporaryURI = nil

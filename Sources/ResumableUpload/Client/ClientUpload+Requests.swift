@@ -9,24 +9,24 @@ extension ClientUpload {
 
     func creation() -> ClientRequest {
         var fields = intent.fields
-        guard intent.style != .plain else { return creation(fields, completeContent, awaitsInterim: false) }
+        guard intent.style != .plain else { return creation(fields, completeContent, shouldAwaitInterim: false) }
         for field in versionFields { fields.append(field.name, field.value) }
         let isTooMuch = bound.maxCount.map { completeContent.exceeds($0) } ?? false
         let isComplete = intent.length == 0 || (intent.style == .optimistic && !isTooMuch)
         append(completeness: isComplete, to: &fields)
-        if let length = intent.length, intent.dialect.readsUploadLength {
+        if let length = intent.length, intent.dialect.isUploadLengthRead {
             fields.append(UploadFieldName.length, "\(length)")
         }
         return creation(
-            fields, isComplete ? completeContent : .empty, awaitsInterim: isComplete && intent.length != 0)
+            fields, isComplete ? completeContent : .empty, shouldAwaitInterim: isComplete && intent.length != 0)
     }
 
     private func creation(
-        _ fields: Fields, _ content: RequestContent, awaitsInterim: Bool
+        _ fields: Fields, _ content: RequestContent, shouldAwaitInterim: Bool
     ) -> ClientRequest {
         ClientRequest(
             kind: .create, resource: target, method: intent.method, fields: fields, content: content,
-            awaitsInterim: awaitsInterim, carriesCredentials: !isTargetForeign)
+            shouldAwaitInterim: shouldAwaitInterim, hasCredentials: !isTargetForeign)
     }
 
     /// An append at `acknowledged` with all remaining content, or as much as the bound allows.
@@ -45,10 +45,10 @@ extension ClientUpload {
 
     private func append(_ content: RequestContent, isLast: Bool) -> ClientRequest {
         var fields = versionFields
-        if intent.dialect.requiresPartialUploadMediaType { fields.append("Content-Type", partialUploadMediaType) }
+        if intent.dialect.isPartialUploadMediaTypeRequired { fields.append("Content-Type", partialUploadMediaType) }
         fields.append(UploadFieldName.offset, "\(acknowledged)")
         append(completeness: isLast, to: &fields)
-        if let length = intent.length, intent.dialect.sendsLengthOnAppend {
+        if let length = intent.length, intent.dialect.isLengthSentOnAppend {
             fields.append(UploadFieldName.length, "\(length)")
         }
         return uploadRequest(.append, .patch, fields, content)
@@ -65,7 +65,7 @@ extension ClientUpload {
     func discovery() -> ClientRequest {
         ClientRequest(
             kind: .discover, resource: target, method: .options, fields: versionFields, content: .none,
-            carriesCredentials: !isTargetForeign)
+            hasCredentials: !isTargetForeign)
     }
 
     private func uploadRequest(
@@ -73,7 +73,7 @@ extension ClientUpload {
     ) -> ClientRequest {
         ClientRequest(
             kind: kind, resource: .upload(temporaryURI ?? resumption?.uri ?? ""), method: method, fields: fields,
-            content: content, carriesCredentials: !isTargetForeign && !isUploadForeign)
+            content: content, hasCredentials: !isTargetForeign && !isUploadForeign)
     }
 
     // MARK: Parts of requests
@@ -163,22 +163,22 @@ package struct ClientRequest: Sendable, Hashable {
     package var content: RequestContent
     /// Whether the content is sent only after ``InterimReaction/openGate``, or after a timeout of the sender. This does
     /// not apply if the request ``isSentAtOnce(with:)``.
-    package var awaitsInterim: Bool
+    package var shouldAwaitInterim: Bool
     /// Whether credentials are sent; false for a request to another origin.
-    package var carriesCredentials: Bool
+    package var hasCredentials: Bool
 
     package init(
         kind: Kind, resource: Resource, method: Method, fields: Fields, content: RequestContent,
-        awaitsInterim: Bool = false,
-        carriesCredentials: Bool = true
+        shouldAwaitInterim: Bool = false,
+        hasCredentials: Bool = true
     ) {
         self.kind = kind
         self.resource = resource
         self.method = method
         self.fields = fields
         self.content = content
-        self.awaitsInterim = awaitsInterim
-        self.carriesCredentials = carriesCredentials
+        self.shouldAwaitInterim = shouldAwaitInterim
+        self.hasCredentials = hasCredentials
     }
 }
 
@@ -233,11 +233,11 @@ package struct UploadIntent: Sendable, Hashable {
     package var fields: Fields
     /// Whether an upload resource of another origin than that of the request is accepted. Credentials are never sent to
     /// it.
-    package var allowsOtherOrigin: Bool
+    package var isOtherOriginAllowed: Bool
 
     package init(
         dialect: Dialect = .newest, style: CreationStyle = .optimistic, method: Method = .post, length: Int64? = nil,
-        maxRequestContentLength: Int64? = nil, fields: Fields = Fields(), allowsOtherOrigin: Bool = false
+        maxRequestContentLength: Int64? = nil, fields: Fields = Fields(), isOtherOriginAllowed: Bool = false
     ) {
         self.dialect = dialect
         self.style = style
@@ -245,7 +245,7 @@ package struct UploadIntent: Sendable, Hashable {
         self.length = length
         self.maxRequestContentLength = maxRequestContentLength
         self.fields = fields
-        self.allowsOtherOrigin = allowsOtherOrigin
+        self.isOtherOriginAllowed = isOtherOriginAllowed
     }
 }
 

@@ -27,7 +27,7 @@ extension ClientUpload {
             let isSupported = announcesSupport(head)
             // Rejected credentials and temporary errors show nothing about the target.
             let isUnknown = head.status.isUnauthorized || head.status.isTransient
-            supportsResumption = isUnknown ? nil : isSupported
+            isResumptionSupported = isUnknown ? nil : isSupported
             endDiscovery(isSupported: isSupported)
         case .retrieve: handleRetrieval(response)
         case .create, .append:
@@ -153,7 +153,7 @@ extension ClientUpload {
     /// Handles 404 or 410: the upload resource does not exist. After 404, an upload that was only announced is created
     /// again, unless the target may have processed its content already and must not process it twice.
     mutating func handleMissingResource(_ response: ReceivedResponse) {
-        guard response.status == .notFound, isOnlyAnnounced, intent.method == .put || !mayBeComplete else {
+        guard response.status == .notFound, isOnlyAnnounced, intent.method == .put || !isPossiblyComplete else {
             return fail(.gone(response.status))
         }
         forgetUpload()
@@ -161,7 +161,7 @@ extension ClientUpload {
     }
 
     private mutating func handleCompletion(_ response: ReceivedResponse) {
-        if intent.dialect.clientExpectsReplay {
+        if intent.dialect.isReplayExpected {
             phase = .replay(response.head)
         } else {
             endWithoutAnswer(response.head)

@@ -58,7 +58,7 @@ package struct ClientUpload: Sendable {
     /// Whether the limits of the target were requested.
     var hasDiscovered = false
     /// Whether the target supports resumable uploads; `nil` if that is unknown.
-    package internal(set) var supportsResumption: Bool?
+    package internal(set) var isResumptionSupported: Bool?
 
     /// The current target and upload resource, after redirections.
     var target: ClientRequest.Resource = .target
@@ -72,7 +72,7 @@ package struct ClientUpload: Sendable {
     /// lose the resource, because it has reported no offset.
     var isOnlyAnnounced = false
     /// Whether the server may have received all content of a request that completes the upload.
-    var mayBeComplete = false
+    var isPossiblyComplete = false
     /// Whether a retrieval has just shown that the server still has the upload.
     var isKnownToExist = false
 
@@ -263,7 +263,7 @@ package struct ClientUpload: Sendable {
         temporaryURI = nil
         isUploadForeign = false
         isOnlyAnnounced = false
-        mayBeComplete = false
+        isPossiblyComplete = false
         isKnownToExist = false
         limits.maxAge = nil
     }

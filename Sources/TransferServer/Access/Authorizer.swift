@@ -160,14 +160,14 @@ extension Response {
 /// allowed, the authority of a request must be localhost or a loopback address (against DNS rebinding). The request
 /// must not have forwarding fields. An unsafe request must not come from a page of another origin.
 struct AnonymousAuthorizer: Authorizer {
-    let allowsAnonymous: Bool
+    let isAnonymousAllowed: Bool
     /// Serialized origins whose pages may send unsafe requests; `*` means all.
     let allowedOrigins: [String]
 
     static let localHosts: Set<String> = ["localhost", "127.0.0.1", "[::1]"]
 
     func identify(_ head: RequestHead, target: RequestTarget) throws(AuthorizationRefusal) -> Identity {
-        guard !allowsAnonymous else { return .anonymous }
+        guard !isAnonymousAllowed else { return .anonymous }
         let fields = head.fields
         let authority = target.authority ?? fields["Host"] ?? ""
         // HTTP/1.0 does not require Host, and browsers do not use HTTP/1.0.

@@ -4,15 +4,15 @@ import SystemCalls
 /// Authorizes requests by bearer tokens (RFC 6750).
 public final class TokenAuthorizer: Authorizer {
     private let list: Monitor<TokenList>
-    private let allowsPublicReading: Bool
+    private let isPublicReadingAllowed: Bool
 
     /// - Parameters:
     ///   - list: the tokens that are valid now.
-    ///   - allowsPublicReading: whether files and listings can be read without a token. The metrics and
+    ///   - isPublicReadingAllowed: whether files and listings can be read without a token. The metrics and
     ///     applications behind routes always require a token.
-    public init(_ list: TokenList, allowsPublicReading: Bool = false) {
+    public init(_ list: TokenList, isPublicReadingAllowed: Bool = false) {
         self.list = Monitor(list)
-        self.allowsPublicReading = allowsPublicReading
+        self.isPublicReadingAllowed = isPublicReadingAllowed
     }
 
     /// Replaces the tokens. The new tokens also apply to a request in progress: it is authorized again when its upload
@@ -31,7 +31,7 @@ public final class TokenAuthorizer: Authorizer {
         if lines.isEmpty {
             if let known = cookieToken(head) { return identity(of: known, isSession: true) }
             // OPTIONS is not a read operation; a preflight gets its response without credentials.
-            guard allowsPublicReading, head.method == .get || head.method == .head else { throw Self.missing }
+            guard isPublicReadingAllowed, head.method == .get || head.method == .head else { throw Self.missing }
             return .anonymous
         }
         guard lines.count == 1, let token = Self.bearerToken(lines[0]) else { throw Self.invalid }
@@ -59,13 +59,13 @@ public final class TokenAuthorizer: Authorizer {
     public func refusal(
         of identity: Identity, _ operation: AccessOperation, at path: PathSegments?
     ) -> AuthorizationRefusal? {
-        if identity == .anonymous { return allowsPublicReading && operation == .read ? nil : Self.missing }
+        if identity == .anonymous { return isPublicReadingAllowed && operation == .read ? nil : Self.missing }
         let tokens = list.withLock { $0.tokens }
         guard let token = tokens.first(where: { $0.credential == identity.credential }),
             token.name == identity.principal
         else { return Self.invalid }
         if identity.isSession && operation != .read { return Self.missing }
-        if operation == .read && allowsPublicReading { return nil }
+        if operation == .read && isPublicReadingAllowed { return nil }
         guard token.allows(operation) else { return Self.insufficientScope(operation) }
         guard token.covers(path) else { return Self.beyondPrefix }
         return nil
@@ -143,6 +143,6 @@ extension TokenList.Prefix {
         path.segments.count >= segments.count
             && zip(segments, path.segments).allSatisfy { $0.utf8.elementsEqual($1.utf8) }
             // A path that is equal to a prefix without its slash is a file outside the prefix.
-            && (path.segments.count > segments.count || path.hasTrailingSlash || includesItself)
+            && (path.segments.count > segments.count || path.hasTrailingSlash || isPathItselfIncluded)
     }
 }

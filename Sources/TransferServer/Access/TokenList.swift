@@ -32,7 +32,7 @@ public struct TokenList: Sendable, Hashable {
     struct Prefix: Sendable, Hashable {
         /// The decoded segments.
         let segments: [String]
-        let includesItself: Bool
+        let isPathItselfIncluded: Bool
     }
 
     private(set) var tokens: [Token] = []
@@ -126,7 +126,7 @@ public struct TokenList: Sendable, Hashable {
                     "'prefix=\(text)' must be a path of the server, such as /files/x/, or /x for /x and all paths below it"
             )
         }
-        return Prefix(segments: path.segments, includesItself: !path.hasTrailingSlash)
+        return Prefix(segments: path.segments, isPathItselfIncluded: !path.hasTrailingSlash)
     }
 
     private static func isNameByte(_ byte: UInt8) -> Bool {

@@ -120,7 +120,7 @@ struct SessionAccess {
         var paths: [PathSegments] = []
         if let token, !token.covers(files) {
             paths = token.prefixes.filter { $0.segments.starts(with: files?.segments ?? []) }
-                .compactMap { try? PathSegments(segments: $0.segments, hasTrailingSlash: !$0.includesItself) }
+                .compactMap { try? PathSegments(segments: $0.segments, hasTrailingSlash: !$0.isPathItselfIncluded) }
         }
         prefixes = paths.map { base.path + $0.percentEncoded }
         let place = paths.first ?? files

@@ -134,13 +134,13 @@ final class ConnectionEntry: Sendable {
     }
 
     /// Reports that content of the response cannot be read or produced. libmicrohttpd then closes the connection.
-    /// - Parameter resets: whether the end of the connection marks the end of the content, so only a reset shows that
+    /// - Parameter shouldReset: whether the end of the connection marks the end of the content, so only a reset shows that
     ///   the content is incomplete.
-    func failContent(resets: Bool) {
+    func failContent(resets shouldReset: Bool) {
         state.withLock {
             guard $0.isOpen else { return }
             $0.closeReason = $0.closeReason ?? .contentFailed
-            if resets { output.resetConnection() }
+            if shouldReset { output.resetConnection() }
         }
     }
 

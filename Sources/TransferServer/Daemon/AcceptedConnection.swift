@@ -21,7 +21,7 @@ final class AcceptedConnection {
     private let input: ConnectionInput
     private var reader = RequestReader()
     /// Whether libmicrohttpd next sends a head, and then a file.
-    private var precedesFile = false
+    private var isFollowedByFile = false
     /// The exchange whose content is awaited, if it can have a response for the client before all content has arrived.
     var awaiting: (any Exchange)?
 
@@ -105,7 +105,7 @@ final class AcceptedConnection {
     }
 
     func queue(_ response: OutgoingResponse, status: Status) -> Bool {
-        precedesFile = response.sendsFile
+        isFollowedByFile = response.hasFile
         return MHD_queue_response(handle, UInt32(status.rawValue), response.handle) == .YES
     }
 
@@ -131,8 +131,8 @@ final class AcceptedConnection {
         { context in AcceptedConnection.object(at: context)?.awaiting?.checkInterval ?? -1 },
         { context in
             guard let connection = AcceptedConnection.object(at: context) else { return false }
-            defer { connection.precedesFile = false }
-            return connection.precedesFile
+            defer { connection.isFollowedByFile = false }
+            return connection.isFollowedByFile
         })
 }
 
@@ -193,7 +193,7 @@ final class OutgoingResponse {
 
     let handle: OpaquePointer
     /// Whether the kernel sends a file after the head.
-    let sendsFile: Bool
+    let hasFile: Bool
 
     /// - Parameters:
     ///   - isSecure: whether the connection is encrypted.
@@ -212,10 +212,10 @@ final class OutgoingResponse {
         if let (descriptor, range) = file {
             guard let made = Self.make(descriptor, range) else { return nil }
             handle = made
-            sendsFile = !isHead && !range.isEmpty && !response.status.forbidsContent
+            hasFile = !isHead && !range.isEmpty && !response.status.isContentForbidden
         } else {
             guard let made = Self.make(response.content, events) else { return nil }
-            (handle, sendsFile) = (made, false)
+            (handle, hasFile) = (made, false)
         }
         if isHead, response.content.length == nil {
             // For HEAD libmicrohttpd 0.9.75 would send the last chunk, which the client would read as the start of the

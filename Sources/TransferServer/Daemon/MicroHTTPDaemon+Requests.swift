@@ -66,8 +66,8 @@ extension MicroHTTPDaemon {
     ) -> MHD_Result {
         let entry = connection.entry
         request.contentReceived += Int64(bytes.count)
-        if !request.yieldsToOthers, request.contentReceived >= Self.largeContent {
-            request.yieldsToOthers = true
+        if !request.shouldYield, request.contentReceived >= Self.largeContent {
+            request.shouldYield = true
             WorkerThread.setYieldsToOthers(true)
         }
         // While the server stores content, the timeouts for the client do not apply. After the last byte of content
@@ -139,7 +139,7 @@ extension MicroHTTPDaemon {
             if !connection.hasInput { ThreadStack.releaseUnused() }
         }
         // libmicrohttpd does not get the Expect field, so the server sends 100 itself.
-        if request.expectsContent, request.expectation == .continue100 {
+        if request.isContentExpected, request.expectation == .continue100 {
             guard connection.output.send(Self.continueHead, timeout: Self.sendTimeout) == .sent else { return .NO }
         }
         return .YES
@@ -149,7 +149,7 @@ extension MicroHTTPDaemon {
     private func respondWithoutContent(
         _ response: Response, to request: RequestContext, on connection: AcceptedConnection
     ) -> MHD_Result {
-        guard request.expectsContent else {
+        guard request.isContentExpected else {
             if response.status == .lengthRequired {
                 // Content without a length can follow.
                 request.shouldLinger = true
@@ -181,7 +181,7 @@ extension MicroHTTPDaemon {
         let response = request.complete(loaded(response, for: request))
         let content = response.content.bytes ?? []
         var fields = response.fields
-        if !response.status.forbidsContent { fields.set("Content-Length", "\(content.count)") }
+        if !response.status.isContentForbidden { fields.set("Content-Length", "\(content.count)") }
         fields.set("Connection", "close")
         let head = ResponseHead(status: response.status, fields: fields)
         let isHead = request.method == .head
@@ -211,7 +211,7 @@ extension MicroHTTPDaemon {
     ) -> MHD_Result {
         var response = response
         if case .stream(let stream) = response.content, stream is FileContent, request.method != .head,
-            !response.status.forbidsContent, stream.length.map({ $0 <= Self.maxCopied }) ?? false
+            !response.status.isContentForbidden, stream.length.map({ $0 <= Self.maxCopied }) ?? false
         {
             response = loaded(response, for: request)
         }
@@ -248,7 +248,7 @@ extension MicroHTTPDaemon {
         connection.awaiting = nil
         request.exchange?.end(end)
         request.exchange = nil
-        if request.yieldsToOthers { WorkerThread.setYieldsToOthers(false) }
+        if request.shouldYield { WorkerThread.setYieldsToOthers(false) }
         service.record(request.summary(end))
         if request.isCountedForClient { registry.count(connection.entry, for: connection.entry.peerClient) }
         if request.shouldLinger {

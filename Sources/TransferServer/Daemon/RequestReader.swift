@@ -65,7 +65,7 @@ struct RequestReader {
     /// The number of discarded bytes.
     private var discarded: Int64 = 0
     /// Whether the source may have more input that can be read without waiting.
-    private(set) var mayHaveMore = false
+    private(set) var canHaveMore = false
 
     /// The request whose substitute was written last, until ``nextRequest()``.
     private var request: ReceivedRequest?
@@ -74,7 +74,7 @@ struct RequestReader {
     var hasInput: Bool {
         switch place {
         case .contentEnd, .malformed: true
-        default: pendingStart < pending.count || end != nil || mayHaveMore
+        default: pendingStart < pending.count || end != nil || canHaveMore
         }
     }
 
@@ -114,7 +114,7 @@ struct RequestReader {
                 return false
             }
         }
-        mayHaveMore = source.isRecordwise
+        canHaveMore = source.isRecordwise
         return true
     }
 
@@ -152,7 +152,7 @@ struct RequestReader {
         var input = Input(source: source, end: end)
         defer {
             end = input.end
-            mayHaveMore = source.isRecordwise && !input.isDrained
+            canHaveMore = source.isRecordwise && !input.isDrained
         }
         return body(&self, &input)
     }

@@ -63,7 +63,7 @@ extension TargetUnavailable {
 
 extension StoreError {
     /// Whether no file can have the name, because of other files and directories.
-    var concernsName: Bool {
+    var isAboutName: Bool {
         switch self {
         case .targetIsDirectory, .targetIsSpecial, .parentIsFile, .pathTooLong, .noFreeName: true
         default: false

@@ -138,8 +138,8 @@ enum FileFields {
     }
 
     /// The fields that are sent with the file.
-    /// - Parameter showsActiveTypes: whether a file of an active type is shown in a sandbox instead of saved.
-    static func served(of file: PublishedFile, named name: String, showsActiveTypes: Bool) -> Fields {
+    /// - Parameter shouldShowActiveTypes: whether a file of an active type is shown in a sandbox instead of saved.
+    static func served(of file: PublishedFile, named name: String, shouldShowActiveTypes: Bool) -> Fields {
         var fields = file.fields
         fields.reserveCapacity(8)
         if !fields.contains("Content-Type") {
@@ -148,7 +148,7 @@ enum FileFields {
         }
         // An uploaded file must not run as a page of this origin. Every type gets the sandbox, in case a browser
         // guesses another type.
-        if !showsActiveTypes, !InertTypes.contain(fields["Content-Type"] ?? "") {
+        if !shouldShowActiveTypes, !InertTypes.contain(fields["Content-Type"] ?? "") {
             let disposition = ContentDisposition(type: "attachment", filename: name)
             fields.append("Content-Disposition", disposition.serialized)
         }
@@ -202,7 +202,8 @@ extension FilesHandler {
     func content(of file: PublishedFile, _ fields: Fields) -> Response.Content {
         // Without the fields of this server a browser would run a file of an active type.
         let isSafe = fields.contains("Content-Disposition") || InertTypes.contain(fields["Content-Type"] ?? "")
-        let content = FileContent(file, [.range(0..<file.attributes.size)], canRedirect: redirectsDownloads && isSafe)
+        let content = FileContent(
+            file, [.range(0..<file.attributes.size)], canRedirect: shouldRedirectDownloads && isSafe)
         return .stream(content)
     }
 }

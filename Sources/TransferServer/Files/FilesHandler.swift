@@ -8,19 +8,19 @@ import UploadStorage
 /// has been checked.
 public struct FilesHandler: TargetHandler, SynchronousHandler {
     private let store: UploadStore
-    private let showsActiveTypes: Bool
+    private let shouldShowActiveTypes: Bool
     private let resourcePolicy: ResourcePolicy
-    private let rejectsFormData: Bool
+    private let shouldRejectFormData: Bool
     private let check: (@Sendable (ReceivedUpload) async throws -> PublicationVerdict)?
     /// Whether a client is redirected to the storage of a file, if the storage can send the file itself.
-    package var redirectsDownloads = false
+    package var shouldRedirectDownloads = false
 
     /// - Parameters:
     ///   - store: the store with the files, which is the same as that of the server.
-    ///   - showsActiveTypes: whether types that browsers run or render as pages, such as HTML, SVG and PDF, are shown
+    ///   - shouldShowActiveTypes: whether types that browsers run or render as pages, such as HTML, SVG and PDF, are shown
     ///     in a sandbox. Otherwise they are attachments, which browsers save.
     ///   - resourcePolicy: which pages may embed files without CORS.
-    ///   - rejectsFormData: whether `multipart/form-data` is rejected with status 415, even by `PUT`. HTML forms and
+    ///   - shouldRejectFormData: whether `multipart/form-data` is rejected with status 415, even by `PUT`. HTML forms and
     ///     `curl -F` send this type. Otherwise the entire form is stored as the file. `POST` to a collection always
     ///     rejects this type.
     ///   - check: decides about each complete file before it is published, for example with a virus scanner. It reads the
@@ -29,18 +29,19 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
     ///     check is called again when the client repeats the request that completes the upload. A ``TargetUnavailable``
     ///     sets the time after which the client should do that.
     public init(
-        store: UploadStore, showsActiveTypes: Bool = false, resourcePolicy: ResourcePolicy = .sameOrigin,
-        rejectsFormData: Bool = false, check: (@Sendable (ReceivedUpload) async throws -> PublicationVerdict)? = nil
+        store: UploadStore, shouldShowActiveTypes: Bool = false, resourcePolicy: ResourcePolicy = .sameOrigin,
+        shouldRejectFormData: Bool = false,
+        check: (@Sendable (ReceivedUpload) async throws -> PublicationVerdict)? = nil
     ) {
         self.store = store
-        self.showsActiveTypes = showsActiveTypes
+        self.shouldShowActiveTypes = shouldShowActiveTypes
         self.resourcePolicy = resourcePolicy
-        self.rejectsFormData = rejectsFormData
+        self.shouldRejectFormData = shouldRejectFormData
         self.check = check
     }
 
     /// The store ensures that a file is published only once.
-    public var completionIsRepeatable: Bool { true }
+    public var isCompletionRepeatable: Bool { true }
 
     /// The fields that name and describe the file, and the conditions, which are evaluated again at publication.
     public var storedFields: [String] { Self.storedNames }
@@ -73,7 +74,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
     /// Accepts a file if its name is valid and the conditions of the request hold.
     public func accept(_ proposal: UploadProposal) -> Acceptance {
         // Without this check the entire form would be stored as the file.
-        if rejectsFormData || proposal.target.isCollection, Self.isForm(proposal.fields) {
+        if shouldRejectFormData || proposal.target.isCollection, Self.isForm(proposal.fields) {
             return .refuse(Response(ProblemDetails.form))
         }
         do {
@@ -88,7 +89,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
             try store.requirePossible(name)
             let current = try attributes(of: name)
             if let refusal = Self.refusal(
-                method: proposal.method, fields: proposal.fields, current: current, mayReplace: proposal.mayReplace)
+                method: proposal.method, fields: proposal.fields, current: current, canReplace: proposal.canReplace)
             {
                 return .refuse(refusal)
             }
@@ -116,18 +117,18 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
         case .moved(let resource, let path):
             do throws(StoreError) { return try publish(upload, at: resource) } catch {
                 // The client did not choose this name.
-                guard error.concernsName else { throw error }
+                guard error.isAboutName else { throw error }
                 upload.check?.outcome = .failed
                 throw FileCheck.failure("it returned the path \(path), but \(error)")
             }
         }
     }
 
-    var completesSynchronously: Bool { check == nil }
+    var isCompletedSynchronously: Bool { check == nil }
 
     /// Publishes the file under its name.
     func completeSynchronously(_ upload: ReceivedUpload) throws -> Response {
-        try publish(upload, at: ReceivedUpload.Resource(target: upload.target, mayReplace: upload.mayReplace))
+        try publish(upload, at: ReceivedUpload.Resource(target: upload.target, canReplace: upload.canReplace))
     }
 
     private func publish(_ upload: ReceivedUpload, at place: ReceivedUpload.Resource) throws(StoreError) -> Response {
@@ -139,7 +140,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
             let path = collectionPath(of: place.target)
             return try upload.publish(
                 Publication(
-                    name: try Self.valid(names.name(0)), fields: FileFields.saved(of: fields), replaces: false,
+                    name: try Self.valid(names.name(0)), fields: FileFields.saved(of: fields), canReplace: false,
                     alternatives: { names.name($0) },
                     condition: { method == .put ? Self.refusal(method: method, fields: fields, current: $0) : nil },
                     refused: Self.noFreeName, validated: Self.validated,
@@ -148,12 +149,12 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
                     }))
         }
         let location = place.target.path
-        let mayReplace = place.mayReplace
+        let canReplace = place.canReplace
         return try upload.publish(
             Publication(
                 name: try Self.valid(PublishedName(segments: place.target.segments)),
                 fields: FileFields.saved(of: fields),
-                condition: { Self.refusal(method: method, fields: fields, current: $0, mayReplace: mayReplace) },
+                condition: { Self.refusal(method: method, fields: fields, current: $0, canReplace: canReplace) },
                 refused: Self.preconditionFailed, validated: Self.validated,
                 response: { created, _ in
                     Response(status: created ? 201 : 204, fields: created || isMoved ? ["Location": location] : [:])
@@ -178,9 +179,9 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
 
     /// The response if a condition of the request fails, at creation and again at publication; otherwise `nil`.
     private static func refusal(
-        method: Method, fields: Fields, current: PublishedFile.Attributes?, mayReplace: Bool = true
+        method: Method, fields: Fields, current: PublishedFile.Attributes?, canReplace: Bool = true
     ) -> Response? {
-        if current != nil && !mayReplace { return Response(ProblemDetails.nameInUse) }
+        if current != nil && !canReplace { return Response(ProblemDetails.nameInUse) }
         let now = HTTPDate(secondsSinceEpoch: SystemClock.realtimeSeconds())
         let validators = current.map {
             Validators(
@@ -244,7 +245,8 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
             let name = try Self.valid(PublishedName(segments: request.target.segments))
             if request.method == .delete { return try remove(name, fields: request.fields) }
             let file = try store.publishedFile(name)
-            var fields = FileFields.served(of: file, named: name.lastSegment, showsActiveTypes: showsActiveTypes)
+            var fields = FileFields.served(
+                of: file, named: name.lastSegment, shouldShowActiveTypes: shouldShowActiveTypes)
             fields.append("Cross-Origin-Resource-Policy", resourcePolicy.rawValue)
             return Response(status: 200, fields: fields, content: content(of: file, fields))
         } catch .targetIsDirectory where request.method != .delete {

@@ -79,7 +79,7 @@ final class RequestContext {
     /// The data of the response; `nil` before the response is prepared.
     var sent: SentResponse?
     /// Whether the thread of the connection lets other threads run first; see `WorkerThread.setYieldsToOthers`.
-    var yieldsToOthers = false
+    var shouldYield = false
     /// Whether to keep reading for a moment after the response, because content may still arrive.
     var shouldLinger = false
 
@@ -102,10 +102,10 @@ final class RequestContext {
     var isSecure: Bool { origin.scheme.map { $0 == "https" } ?? (connection.credentials != nil) }
     /// Whether the end of the connection may be the end of the content (RFC 1945 section 7.2). A server cannot
     /// distinguish that from an interruption.
-    var lacksLength: Bool { head.version < .http11 && framing == .none }
+    var isLengthMissing: Bool { head.version < .http11 && framing == .none }
     var expectation: Expectation { Expectation(fields: fields, version: head.version) }
     /// Whether content follows the head.
-    var expectsContent: Bool {
+    var isContentExpected: Bool {
         switch framing {
         case .none, .length(0): false
         default: true
@@ -165,7 +165,7 @@ extension RequestContext {
     /// Adds the common fields to the response, and keeps its status for the log.
     func complete(_ response: Response) -> Response {
         var response = response
-        let bytes = method == .head || response.status.forbidsContent ? 0 : response.content.length ?? 0
+        let bytes = method == .head || response.status.isContentForbidden ? 0 : response.content.length ?? 0
         if isForwarded {
             sent = SentResponse(status: response.status, code: nil, bytes: bytes)
             if !response.fields.contains("Date") { response.fields.append("Date", Self.date) }

@@ -32,7 +32,7 @@ public final class Server: Sendable {
             case .anonymousBeyondLoopback(let address):
                 """
                 \(address) can be reached from other machines, but without credentials only requests from this machine \
-                are allowed: set authorizer or allowsAnonymous in the configuration, or listen on 127.0.0.1
+                are allowed: set authorizer or isAnonymousAllowed in the configuration, or listen on 127.0.0.1
                 """
             case .cannotStartThread(let part, let reason): "cannot start a thread for \(part): \(reason)"
             case .alreadyStarted: "the server can be started only once"
@@ -134,7 +134,7 @@ public final class Server: Sendable {
             }
         }
         for socket in sockets {
-            guard socket.isLocal || configuration.allowsAnonymous || configuration.authorizer != nil else {
+            guard socket.isLocal || configuration.isAnonymousAllowed || configuration.authorizer != nil else {
                 throw .anonymousBeyondLoopback(socket.address)
             }
         }
@@ -148,7 +148,7 @@ public final class Server: Sendable {
             let daemon = MicroHTTPDaemon(
                 service: service, registry: registry, credentials: isUnix ? nil : credentials)
             var options = MicroHTTPDaemon.Options(maxConnections: configuration.maxConnections)
-            if service.createsAllHeads { options.connectionMemory = MicroHTTPDaemon.Options.memoryForOwnHeads }
+            if service.shouldCreateAllHeads { options.connectionMemory = MicroHTTPDaemon.Options.memoryForOwnHeads }
             do throws(Errno) { try daemon.start(on: socket, options: options) } catch {
                 for daemon in state.daemons { daemon.stop() }
                 state.daemons = []

@@ -21,7 +21,7 @@ public struct ServerConfiguration: Sendable {
     /// request.
     public var trustedProxies: [AddressBlock]
     /// Whether 104 is sent to clients that support it. Some proxies handle a 104 as the final response.
-    public var sendsInterimResponses: Bool
+    public var shouldSendInterimResponses: Bool
     /// The maximum number of open connections. If there is one more, the slowest connection of the client with the most
     /// connections is closed.
     public var maxConnections: Int
@@ -29,10 +29,10 @@ public struct ServerConfiguration: Sendable {
     /// seconds.
     public var limits: UploadLimits
     /// Whether upload resources are announced to clients that state no draft version, as the future RFC allows.
-    public var announcesWithoutVersion: Bool
+    public var isAnnouncedWithoutVersion: Bool
     /// Whether chunked content that would complete a representation of unknown length is rejected, because some proxies
     /// end interrupted content as if it were complete.
-    public var requiresLength: Bool
+    public var isLengthRequired: Bool
     /// The minimum rate of content and responses in bytes per second, averaged over ``rateWindow``; `nil` for no
     /// minimum.
     public var minRate: Int64?
@@ -47,8 +47,8 @@ public struct ServerConfiguration: Sendable {
     /// Whether all clients that can connect are served without credentials. Otherwise only requests from this machine
     /// are served, if they name localhost or a loopback address, have no forwarding fields, and do not come from a page
     /// of another origin.
-    public var allowsAnonymous: Bool
-    /// The authorizer of all requests; `nil`: every operation is allowed within the bounds of ``allowsAnonymous``.
+    public var isAnonymousAllowed: Bool
+    /// The authorizer of all requests; `nil`: every operation is allowed within the bounds of ``isAnonymousAllowed``.
     public var authorizer: (any Authorizer)?
     /// Origins whose pages may use the server, such as `https://app.example`.
     public var corsOrigins: [String]
@@ -59,23 +59,23 @@ public struct ServerConfiguration: Sendable {
     /// The destination of log lines; by default they are discarded.
     public var logSink = LogSink.none
     /// Whether to log for each request with content why it got no interim response, or could not be resumed.
-    public var explains = false
+    public var shouldExplain = false
     /// The Cache-Control of files. `private` is added to responses that require credentials.
     public var cacheControl = CacheControl.noCache
     /// Whether people get a page in their browser: for directories of a ``FilesHandler`` with the prefix `files`, and for the
     /// path above it if no handler has this path. Only requests that name `text/html` in `Accept` get the page.
-    public var servesPage = false
+    public var hasPage = false
     /// The version of the program, for `/metrics`.
     public var version: String?
 
     /// Creates a configuration. The defaults are those of `onward serve`.
     public init(
         listeners: [SocketAddress] = [.tcp(host: "127.0.0.1", port: 8080)], credentials: ServerCredentials? = nil,
-        publicBase: PublicBase? = nil, trustedProxies: [AddressBlock] = [], sendsInterimResponses: Bool = true,
+        publicBase: PublicBase? = nil, trustedProxies: [AddressBlock] = [], shouldSendInterimResponses: Bool = true,
         maxConnections: Int = 1000,
-        limits: UploadLimits = UploadLimits(maxAge: 604_800), announcesWithoutVersion: Bool = false,
-        requiresLength: Bool = false, minRate: Int64? = nil, headerTimeout: Duration = .seconds(30),
-        idleTimeout: Duration = .seconds(60), drainTimeout: Duration = .seconds(30), allowsAnonymous: Bool = false,
+        limits: UploadLimits = UploadLimits(maxAge: 604_800), isAnnouncedWithoutVersion: Bool = false,
+        isLengthRequired: Bool = false, minRate: Int64? = nil, headerTimeout: Duration = .seconds(30),
+        idleTimeout: Duration = .seconds(60), drainTimeout: Duration = .seconds(30), isAnonymousAllowed: Bool = false,
         authorizer: (any Authorizer)? = nil, corsOrigins: [String] = [], logFormat: LogFormat = .text,
         logLevel: LogLevel = .info
     ) {
@@ -83,16 +83,16 @@ public struct ServerConfiguration: Sendable {
         self.credentials = credentials
         self.publicBase = publicBase
         self.trustedProxies = trustedProxies
-        self.sendsInterimResponses = sendsInterimResponses
+        self.shouldSendInterimResponses = shouldSendInterimResponses
         self.maxConnections = maxConnections
         self.limits = limits
-        self.announcesWithoutVersion = announcesWithoutVersion
-        self.requiresLength = requiresLength
+        self.isAnnouncedWithoutVersion = isAnnouncedWithoutVersion
+        self.isLengthRequired = isLengthRequired
         self.minRate = minRate
         self.headerTimeout = headerTimeout
         self.idleTimeout = idleTimeout
         self.drainTimeout = drainTimeout
-        self.allowsAnonymous = allowsAnonymous
+        self.isAnonymousAllowed = isAnonymousAllowed
         self.authorizer = authorizer
         self.corsOrigins = corsOrigins
         self.logFormat = logFormat

@@ -38,16 +38,16 @@ final class TransferService: RequestService {
         authorizer =
             configuration.authorizer
             ?? AnonymousAuthorizer(
-                allowsAnonymous: configuration.allowsAnonymous, allowedOrigins: configuration.corsOrigins)
+                isAnonymousAllowed: configuration.isAnonymousAllowed, allowedOrigins: configuration.corsOrigins)
         uploadAuthorizer = authorizer as? any UploadAuthorizer
         crossOrigin = configuration.corsOrigins.isEmpty ? nil : CrossOrigin(origins: configuration.corsOrigins)
         trustedProxies = TrustedProxies(configuration.trustedProxies)
-        page = configuration.servesPage ? BrowserPage.current : nil
+        page = configuration.hasPage ? BrowserPage.current : nil
     }
 
     /// Whether this server creates the heads of all responses itself, so that no head is long.
-    var createsAllHeads: Bool {
-        routes.haveOnlyFiles && (authorizer is TokenAuthorizer || authorizer is AnonymousAuthorizer)
+    var shouldCreateAllHeads: Bool {
+        routes.hasOnlyFiles && (authorizer is TokenAuthorizer || authorizer is AnonymousAuthorizer)
     }
 
     func beginDraining() { draining.store(true, ordering: .relaxed) }
@@ -55,7 +55,7 @@ final class TransferService: RequestService {
     func record(_ summary: RequestSummary) {
         metrics.record(summary)
         log.record(summary)
-        if configuration.explains { log.explain(summary) }
+        if configuration.shouldExplain { log.explain(summary) }
     }
 
     func reachedConnectionLimit(closed: Int, isRejected: Bool, largest: (client: ConnectionClient, count: Int)?) {
@@ -96,7 +96,7 @@ final class TransferService: RequestService {
 
     /// Logs an error of the store if the operator must act on it.
     func report(_ error: StoreError, request: RequestID) {
-        if error.concernsOperator { log.error("\(error)", request: request) }
+        if error.isForOperator { log.error("\(error)", request: request) }
     }
 
     func origin(of fields: Fields, peer: String?) -> RequestOrigin {
@@ -137,7 +137,7 @@ final class TransferService: RequestService {
         switch route {
         // Health checks and the module need no token. The session endpoint evaluates the token itself.
         case .health, .module, .session: return serve(request, at: route, .anonymous, target, nil)
-        case .target(let handler, _) where handler.servesFiles: break
+        case .target(let handler, _) where handler.isForFiles: break
         // Only files can be read with the cookie of a session.
         default: request.removeSessionCookie()
         }
@@ -185,7 +185,7 @@ final class TransferService: RequestService {
     /// The request that created an upload; `nil` if there is none.
     /// - Throws: a refusal if the store fails. Whether the request needs credentials is unknown then.
     private func upload(_ id: UploadID) throws(AuthorizationRefusal) -> NewUpload? {
-        do throws(StoreError) { return try store.record(id, confirmsHold: false).upload } catch {
+        do throws(StoreError) { return try store.record(id, shouldConfirmHold: false).upload } catch {
             let problem = ProblemDetails(error)
             if problem.status.rawValue >= 500 { throw AuthorizationRefusal(problem) }
             return nil
@@ -318,12 +318,13 @@ final class TransferService: RequestService {
     func responses(for request: RequestContext, stored: Dialect?) -> UploadResponses {
         UploadResponses(
             answering: request.fields, version: request.head.version, storedDialect: stored,
-            announcesWithoutVersion: configuration.announcesWithoutVersion, withholding: withholding(request.fields))
+            isAnnouncedWithoutVersion: configuration.isAnnouncedWithoutVersion, withholding: withholding(request.fields)
+        )
     }
 
     /// Why the client, a proxy or the configuration does not allow interim responses; `nil` if they do.
     private func withholding(_ request: Fields) -> InterimObstacle? {
-        if !configuration.sendsInterimResponses { return .turnedOff }
+        if !configuration.shouldSendInterimResponses { return .turnedOff }
         return request.values(ServerFieldName.interim).contains { $0.lowercased() == "off" } ? .declined : nil
     }
 }

@@ -107,7 +107,7 @@ public struct FormPart: Sendable {
     ///
     /// Each part is published separately, before the response of the handler is stored. If the process ends before the
     /// response is stored, some files exist and the upload is interrupted, see
-    /// ``TargetHandler/completionIsRepeatable``. During this call the copy counts against the quota of the principal.
+    /// ``TargetHandler/isCompletionRepeatable``. During this call the copy counts against the quota of the principal.
     /// - Parameter publication: the name, the fields, and the response that this method returns. The handler returns
     ///   the response to the client.
     /// - Returns: The result of the condition of the publication if it is not `nil`; its response `refused` if the file

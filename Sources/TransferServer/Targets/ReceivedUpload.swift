@@ -17,8 +17,8 @@ public final class ReceivedUpload: Sendable {
     public let fields: Fields
     /// The length of the representation in bytes.
     public let length: Int64
-    /// Whether an existing resource may be replaced, as in ``UploadProposal/mayReplace``.
-    public let mayReplace: Bool
+    /// Whether an existing resource may be replaced, as in ``UploadProposal/canReplace``.
+    public let canReplace: Bool
 
     /// Identifies the upload in all calls of ``TargetHandler/complete(_:)`` for it, even after a restart of the server:
     /// 32 hexadecimal digits, which give no access to the upload. Store it with everything that the handler does
@@ -44,7 +44,7 @@ public final class ReceivedUpload: Sendable {
     struct Resource {
         let target: Target
         /// Whether the principal of the upload may replace the resource.
-        let mayReplace: Bool
+        let canReplace: Bool
     }
 
     /// Returns the resource with a path in percent-encoding; `nil` if the path is not valid, or is not below the prefix of
@@ -64,7 +64,7 @@ public final class ReceivedUpload: Sendable {
     ///   - executor: the executor of the handler; its thread may block.
     ///   - digest: the value of `Repr-Digest` in the response.
     init(
-        target: Target, upload: NewUpload, fields: Fields, length: Int64, mayReplace: Bool, lease: UploadLease,
+        target: Target, upload: NewUpload, fields: Fields, length: Int64, canReplace: Bool, lease: UploadLease,
         store: UploadStore, executor: ThreadExecutor, digest: String?, verifiedDigest: String?,
         forwarding: ForwardingContext?,
         resource: @escaping @Sendable (String) -> Resource?
@@ -74,7 +74,7 @@ public final class ReceivedUpload: Sendable {
         principal = upload.principal
         self.fields = fields
         self.length = length
-        self.mayReplace = mayReplace
+        self.canReplace = canReplace
         self.lease = lease
         self.store = store
         self.executor = executor
@@ -96,7 +96,7 @@ public final class ReceivedUpload: Sendable {
 
     /// Records durably that the handler may have an effect from now on. If the process ends before the handler has
     /// returned, the upload gets ``StoreConfiguration/interruptedResponse``, even if
-    /// ``TargetHandler/completionIsRepeatable`` is `true`.
+    /// ``TargetHandler/isCompletionRepeatable`` is `true`.
     package func beginEffect() throws(StoreError) { try lease.markProcessing() }
 
     /// Records durably that the handler had no effect, after ``beginEffect()``.

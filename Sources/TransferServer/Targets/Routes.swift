@@ -34,7 +34,7 @@ struct Routes: Sendable {
     var hasFiles: Bool { own.isEmpty && handlers.contains { $0.prefix == ["files"] } }
 
     /// Whether all handlers serve files.
-    var haveOnlyFiles: Bool { handlers.allSatisfy(\.servesFiles) }
+    var hasOnlyFiles: Bool { handlers.allSatisfy(\.isForFiles) }
 
     /// The path of an upload resource, the value of `Location`.
     func path(of id: UploadID) -> String { uploadsPath + id.text }
@@ -54,7 +54,7 @@ struct Routes: Sendable {
     /// The directory of the files that the page for browsers shows; `nil` if the server has no files at this place.
     var filesTarget: (route: HandlerRoute, target: Target)? {
         guard let path = try? PathSegments(segments: own + ["files"], hasTrailingSlash: true),
-            let handler = handler(for: path), handler.servesFiles, handler.prefix == path.segments
+            let handler = handler(for: path), handler.isForFiles, handler.prefix == path.segments
         else { return nil }
         return (handler, Self.target(path, below: handler, query: nil))
     }
@@ -135,7 +135,7 @@ final class HandlerRoute: Sendable {
     let streaming: (any StreamingHandler)?
     /// The handler, if its methods do not need a task; otherwise `nil`.
     let synchronous: (any SynchronousHandler)?
-    let servesFiles: Bool
+    let isForFiles: Bool
     /// The `route` label of the metrics.
     let label: String
 
@@ -144,7 +144,7 @@ final class HandlerRoute: Sendable {
         self.handler = handler
         streaming = handler as? any StreamingHandler
         synchronous = handler as? any SynchronousHandler
-        servesFiles = handler is FilesHandler
+        isForFiles = handler is FilesHandler
         label = "/" + prefix.joined(separator: "/")
     }
 }

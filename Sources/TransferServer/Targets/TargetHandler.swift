@@ -24,7 +24,7 @@ public protocol TargetHandler: Sendable {
     ///
     /// If it is `false`, an upload whose completion was interrupted gets status 500. If it is `true`, the next request
     /// that completes the upload calls `complete` again.
-    var completionIsRepeatable: Bool { get }
+    var isCompletionRepeatable: Bool { get }
 
     /// Names of the fields of the creating request that ``complete(_:)`` reads; the representation metadata by default.
     ///
@@ -43,10 +43,10 @@ public protocol TargetHandler: Sendable {
 
     /// Whether the query of the URL is stored for ``complete(_:)``. `false` by default, because queries often have
     /// credentials. ``accept(_:)`` and ``respond(to:)`` always get the query.
-    var storesQuery: Bool { get }
+    var shouldStoreQuery: Bool { get }
 
     /// Handles a complete and durable representation, and returns the final response. Called at most once for an
-    /// upload, except with `completionIsRepeatable`.
+    /// upload, except with `isCompletionRepeatable`.
     ///
     /// `publish(_:)` of the upload stores the bytes as a file. Otherwise they are removed after this call, when the
     /// response is stored. The response is stored so that it can be sent again; therefore its content may have at most
@@ -55,7 +55,7 @@ public protocol TargetHandler: Sendable {
     /// - Returns: the final response.
     /// - Throws: ``TargetUnavailable`` if the client should repeat the request later. After any other error the client
     ///   gets 500 as the final response. An error that is thrown after the server has canceled the task means that the
-    ///   call was interrupted, see ``completionIsRepeatable``.
+    ///   call was interrupted, see ``isCompletionRepeatable``.
     func complete(_ upload: ReceivedUpload) async throws -> Response
 
     /// Responds to a request without a representation: `GET`, `HEAD`, `DELETE` and other methods of the handler.
@@ -69,7 +69,7 @@ public protocol TargetHandler: Sendable {
 
 extension TargetHandler {
     /// Returns `false`.
-    public var completionIsRepeatable: Bool { false }
+    public var isCompletionRepeatable: Bool { false }
     /// The fields of representation metadata (RFC 9110 section 8).
     public var storedFields: [String] {
         ["Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition"]
@@ -77,7 +77,7 @@ extension TargetHandler {
     /// Returns `fields` unchanged.
     public func storedPart(of fields: Fields) -> Fields { fields }
     /// Returns `false`.
-    public var storesQuery: Bool { false }
+    public var shouldStoreQuery: Bool { false }
 }
 
 /// The error of a ``TargetHandler/complete(_:)`` that cannot process an upload now, for example because a database is busy.
@@ -87,7 +87,7 @@ extension TargetHandler {
 /// client does not know the URL of an upload resource, for example after a plain `POST`, the bytes are removed, and it
 /// has to send them again.
 ///
-/// This requires that ``TargetHandler/completionIsRepeatable`` is `true`. Otherwise this is an error like any other.
+/// This requires that ``TargetHandler/isCompletionRepeatable`` is `true`. Otherwise this is an error like any other.
 public struct TargetUnavailable: Error, Sendable, Hashable, CustomStringConvertible {
     /// The cause, for the server's log. Clients do not get it.
     public var reason: String
@@ -121,7 +121,7 @@ package struct TargetInterrupted: Error, CustomStringConvertible {
 /// A handler that awaits nothing, so that the server needs no task to call it.
 protocol SynchronousHandler: TargetHandler {
     /// Whether ``completeSynchronously(_:)`` is called in place of ``TargetHandler/complete(_:)``.
-    var completesSynchronously: Bool { get }
+    var isCompletedSynchronously: Bool { get }
     func completeSynchronously(_ upload: ReceivedUpload) throws -> Response
     func respond(to request: TargetRequest) -> Response
 }
@@ -168,7 +168,7 @@ public struct UploadProposal: Sendable {
     /// The length of the complete representation in bytes; `nil` if the request does not declare it.
     public let length: Int64?
     /// Whether an existing resource may be replaced; otherwise the representation must become a new resource.
-    public let mayReplace: Bool
+    public let canReplace: Bool
 }
 
 /// The decision of a handler about a proposal.
@@ -218,7 +218,7 @@ struct StoredCreation: Sendable {
         stored = handler.storedPart(of: stored)
         add(RepresentationDigests.requestFields)
         fields = stored
-        self.target = handler.storesQuery ? target : target.withoutQuery
+        self.target = handler.shouldStoreQuery ? target : target.withoutQuery
     }
 
     /// The part of the stored fields that the handler gets, without the fields that only the server needs.

@@ -20,7 +20,7 @@ struct TargetEndpoint {
     func serve() -> RequestStep {
         let responses = service.responses(for: request, stored: nil)
         let kind = RequestKind(
-            method: request.method, addressesUpload: false, fields: request.fields, dialect: responses.dialect)
+            method: request.method, isUploadResource: false, fields: request.fields, dialect: responses.dialect)
         if let handler = route.streaming {
             guard case .creation = kind else { return stream(to: handler, responses.dialect) }
             if target.isForwardedOnly {
@@ -49,7 +49,7 @@ struct TargetEndpoint {
         var operation: AccessOperation = request.method == .post ? .create : AccessOperation(request.method)
         if operation == .read { operation = .readApplication }
         if let refusal = refusal(operation) { return .respond(refusal) }
-        if request.lacksLength && !request.method.isSafe && request.method != .delete {
+        if request.isLengthMissing && !request.method.isSafe && request.method != .delete {
             return .respond(ProblemDetails.missingLength)
         }
         request.explanation = nil
@@ -87,9 +87,9 @@ struct TargetEndpoint {
         let wanted = TargetRequest(
             target: target, method: request.method, principal: principal, fields: request.fields,
             base: request.origin.base, page: page)
-        let isPersonal = needsCredentials
+        let isPersonal = isCredentialRequired
         // Unexpected content is read and ignored, so that the connection can be reused.
-        return request.expectsContent
+        return request.isContentExpected
             ? .receive(DeferredExchange { self.response(to: wanted, isPersonal: isPersonal) })
             : .respond(response(to: wanted, isPersonal: isPersonal))
     }
@@ -122,7 +122,7 @@ struct TargetEndpoint {
     }
 
     /// Whether the same request without credentials would be rejected.
-    private var needsCredentials: Bool {
+    private var isCredentialRequired: Bool {
         identity != .anonymous
             && service.refusal(of: .anonymous, AccessOperation(request.method), on: target) != nil
     }
@@ -143,12 +143,12 @@ struct TargetEndpoint {
             return .respond(isComplete == nil ? Response(problem) : responses.failed(problem, offset: nil))
         }
         // The creation of an upload that continues later can have no content, so it needs no length.
-        if isComplete != false, request.lacksLength { return .respond(ProblemDetails.missingLength) }
+        if isComplete != false, request.isLengthMissing { return .respond(ProblemDetails.missingLength) }
         if request.explanation == nil { request.explanation = UploadExplanation() }
         request.explanation?.permission = responses.interim
         let creation = Creation(
             dialect: responses.dialect, isComplete: isComplete, framing: request.framing, fields: request.fields)
-        switch creation.decide(limits: limits, announces: responses.allowsInterimResponses) {
+        switch creation.decide(limits: limits, announces: responses.isInterimResponseAllowed) {
         case .refuse(let error):
             return .respond(responses.refused(error, limits: limits))
         case .plain(let plan, let reason):
@@ -171,13 +171,13 @@ struct TargetEndpoint {
             expiresAt: limits.maxAge.map { service.store.time + $0 })
         let arrivesNow = isUpload && contentArrivesNow()
         do {
-            let lease = try create(upload, isUpload: isUpload, recordsAtOnce: !arrivesNow)
+            let lease = try create(upload, isUpload: isUpload, shouldRecordAtOnce: !arrivesNow)
             if isUpload { request.explanation?.handling = .creation(isPart: plan.completion != .atEnd) }
             let connection = request.connection
             lease.onRevocation { connection.close(reason: .takenOver) }
             let location = isUpload ? lease.id.map { service.routes.path(of: $0) } : nil
             let announcement =
-                responses.allowsInterimResponses
+                responses.isInterimResponseAllowed
                 ? location.map { responses.announcement(location: $0, limits: limits) } : nil
             let isFindable = lease.isFindable
             let outcome = isFindable ? announcement.map { request.announce($0, isFollowed: arrivesNow) } : nil
@@ -208,7 +208,7 @@ struct TargetEndpoint {
     private func refusal(
         of plan: ContentPlan, _ stored: StoredCreation, isComplete: Bool?, _ responses: UploadResponses
     ) -> Response? {
-        if service.configuration.requiresLength && plan.isOpenEnded(request.framing) {
+        if service.configuration.isLengthRequired && plan.isOpenEnded(request.framing) {
             let error = UploadError.lengthRequired
             return isComplete == nil
                 ? Response(error.problem(in: responses.dialect)) : responses.refused(error, limits: limits)
@@ -219,7 +219,7 @@ struct TargetEndpoint {
         }
         let proposal = UploadProposal(
             target: target, method: request.method, principal: principal, fields: request.fields, length: plan.length,
-            mayReplace: refusal(.write) == nil)
+            canReplace: refusal(.write) == nil)
         guard case .refuse(let response) = handler.accept(proposal) else { return nil }
         // A 5xx is not final, so the client can retry.
         let isFinal = isComplete != nil && !response.status.isServerError
@@ -231,17 +231,17 @@ struct TargetEndpoint {
     /// end. Other handlers, and checks of files, may take long, and may keep the upload's idempotency key. A client that
     /// expects 100 has not sent content yet.
     private func contentArrivesNow() -> Bool {
-        route.synchronous?.completesSynchronously == true && !request.fields.contains("Expect")
+        route.synchronous?.isCompletedSynchronously == true && !request.fields.contains("Expect")
             && request.receiveShortContent()
     }
 
     private func create(
-        _ upload: NewUpload, isUpload: Bool, recordsAtOnce: Bool
+        _ upload: NewUpload, isUpload: Bool, shouldRecordAtOnce: Bool
     ) throws(StoreError) -> UploadLease {
         // The request for an application has a row even if its client does not know the URL, because the row records that
         // the application may have processed it.
         guard isUpload || route.streaming != nil else { return try service.store.createTransient(upload) }
-        let lease = try service.store.create(upload, recordsAtOnce: recordsAtOnce, isReported: isUpload)
+        let lease = try service.store.create(upload, shouldRecordAtOnce: shouldRecordAtOnce, isReported: isUpload)
         request.upload = lease.id
         request.progress.hasCreated = true
         return lease

@@ -8,7 +8,7 @@ struct UploadCompletion {
     private let lease: UploadLease
     private let length: Int64
     /// Whether the target was called.
-    private(set) var targetHasRun = false
+    private(set) var hasTargetRun = false
 
     init(_ context: UploadExchange.Context, lease: UploadLease, length: Int64) {
         self.context = context
@@ -33,7 +33,7 @@ struct UploadCompletion {
         }
         let call = context.service.handlerCall(for: context.request)
         let upload = try receivedUpload(digests, executor: call.executor)
-        targetHasRun = true
+        hasTargetRun = true
         let result = complete(upload, in: call)
         upload.end()
         context.request.check = upload.check
@@ -60,7 +60,7 @@ struct UploadCompletion {
         return ReceivedUpload(
             target: context.target, upload: context.upload,
             fields: StoredCreation.declared(context.upload.fields, by: context.route), length: length,
-            mayReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease,
+            canReplace: context.service.refusal(of: context.identity, .write, on: context.target) == nil, lease: lease,
             store: context.service.store, executor: executor, digest: digestValue,
             verifiedDigest: digests.expected?.serialized,
             forwarding: context.route.streaming != nil
@@ -70,7 +70,7 @@ struct UploadCompletion {
 
     /// Calls the handler. Returns `nil` if it did not return in time after its task was canceled.
     private func complete(_ upload: ReceivedUpload, in call: HandlerCall) -> Result<Response, any Error>? {
-        if let handler = context.route.synchronous, handler.completesSynchronously {
+        if let handler = context.route.synchronous, handler.isCompletedSynchronously {
             return call.runSynchronously { Result { try handler.completeSynchronously(upload) } }
         }
         let handler = context.route.handler
@@ -96,21 +96,21 @@ struct UploadCompletion {
             throw .superseded
         case (_, .success(let response)?):
             return try store(upload.withDigest(response), adding: upload.forwarding?.unstoredFields ?? [:])
-        case (_, .failure(let error as TargetUnavailable)?) where context.route.handler.completionIsRepeatable:
+        case (_, .failure(let error as TargetUnavailable)?) where context.route.handler.isCompletionRepeatable:
             context.service.log.warning("\(error)", request: context.request.id)
             return .postponed(error)
-        case (.failure(let failure)?, .failure(let rejection as ContentRejection)?) where failure.concernsName:
+        case (.failure(let failure)?, .failure(let rejection as ContentRejection)?) where failure.isAboutName:
             return try store(upload.withDigest(Response(rejection.problem)))
         case (.failure(let error)?, .failure(let thrown)?):
             if thrown as? StoreError != error { log(thrown) }
-            guard error.concernsName else { throw error }
+            guard error.isAboutName else { throw error }
             return try store(Response(ProblemDetails(error)))
         case (nil, .failure(let error as TargetInterrupted)?):
             log(error)
             return .final(try lease.completeAsInterrupted())
         case (nil, .failure(let error as ContentRejection)?):
             return try store(upload.withDigest(Response(error.problem)))
-        case (nil, .failure(let error as StoreError)?) where error.describesPart:
+        case (nil, .failure(let error as StoreError)?) where error.isAboutPart:
             return try store(Response(ProblemDetails(error)))
         case (nil, .failure(let error)?):
             log(error)
@@ -128,7 +128,7 @@ struct UploadCompletion {
                 let target = service.routes.match(path, query: nil)?.target, target.prefix == prefix
             else { return nil }
             return ReceivedUpload.Resource(
-                target: target, mayReplace: service.refusal(of: identity, .write, on: target) == nil)
+                target: target, canReplace: service.refusal(of: identity, .write, on: target) == nil)
         }
     }
 
@@ -167,7 +167,7 @@ struct UploadCompletion {
 
 extension StoreError {
     /// Whether the client can act on the failure to publish a part of its upload.
-    fileprivate var describesPart: Bool {
+    fileprivate var isAboutPart: Bool {
         switch self {
         case .targetIsDirectory, .targetIsSpecial, .parentIsFile, .pathTooLong, .noFreeName, .quotaExceeded,
             .insufficientSpace:

@@ -44,7 +44,7 @@ struct UploadEndpoint {
 
     private func serve(_ record: UploadRecord, _ responses: UploadResponses) throws(StoreError) -> RequestStep {
         let kind = RequestKind(
-            method: request.method, addressesUpload: true, fields: request.fields, dialect: responses.dialect)
+            method: request.method, isUploadResource: true, fields: request.fields, dialect: responses.dialect)
         switch kind {
         case .discovery:
             return .respond(
@@ -125,7 +125,7 @@ struct UploadEndpoint {
             return .respond(refused(error, responses, record))
         }
         // If the length of the upload is known, ``Append/decide(state:)`` compares the end of the content with it.
-        if append.isComplete, record.length == nil, request.lacksLength {
+        if append.isComplete, record.length == nil, request.isLengthMissing {
             return .respond(ProblemDetails.missingLength)
         }
         func attempt() throws(StoreError) -> RequestStep {
@@ -199,7 +199,7 @@ struct UploadEndpoint {
             return .respond(refused(error, responses, record, offset: offset))
         case .replay, .join:
             return .respond(refused(.completed, responses, record, offset: offset))
-        case .accept(let plan) where service.configuration.requiresLength && plan.isOpenEnded(request.framing):
+        case .accept(let plan) where service.configuration.isLengthRequired && plan.isOpenEnded(request.framing):
             return .respond(refused(.lengthRequired, responses, record, offset: offset))
         case .accept(let plan):
             guard let context = context(of: record, responses) else {

@@ -70,7 +70,7 @@ final class UploadExchange: Exchange {
         let exchange = UploadExchange(context, lease: lease, plan: plan, kind: kind, announcement: announcement)
         context.request.explanation?.progressObstacle = exchange.progressObstacle
         do throws(StoreError) {
-            if plan.determinesLength, let length = plan.length { try lease.setLength(length) }
+            if plan.isLengthDetermined, let length = plan.length { try lease.setLength(length) }
             // Bytes are not acknowledged before their digest was compared.
             if let digest = exchange.contentDigest {
                 try lease.beginStaging(digests: Set(digest.values.map(\.algorithm)))
@@ -168,7 +168,7 @@ final class UploadExchange: Exchange {
             context.service.metrics.count(received: counter.received, of: request)
         }
         guard lease.id != nil else { return true }
-        guard context.responses.allowsInterimResponses else { return true }
+        guard context.responses.isInterimResponseAllowed else { return true }
         let durable = lease.acknowledged
         if pace.shouldReport(durable: durable, now: now), let head = context.responses.progress(offset: durable) {
             // A client that does not read misses the response.
@@ -201,7 +201,7 @@ final class UploadExchange: Exchange {
 
     private func beginProcessing() throws(StoreError) {
         guard !isProcessing else { return }
-        try lease.beginProcessing(marksDurably: !context.route.handler.completionIsRepeatable)
+        try lease.beginProcessing(shouldMarkDurably: !context.route.handler.isCompletionRepeatable)
         isProcessing = true
     }
 
@@ -281,7 +281,7 @@ final class UploadExchange: Exchange {
             }
         } catch {
             // If the target has run and must not run again, `release` stores the response for an interrupted target.
-            let isFinal = completion.targetHasRun && lease.isProcessingRecorded
+            let isFinal = completion.hasTargetRun && lease.isProcessingRecorded
             if isProcessing && !isFinal { lease.endProcessing() }
             return step(for: error)
         }

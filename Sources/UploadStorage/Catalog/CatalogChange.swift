@@ -59,7 +59,7 @@ package indirect enum CatalogChange: Sendable {
         case setAside([Int64])
         /// Removes those of the `limit` oldest events, or of the oldest that are set aside, that are older than this
         /// time, in milliseconds since 1970.
-        case drop(before: Int64, limit: Int, onlySetAside: Bool)
+        case drop(before: Int64, limit: Int, isOnlySetAside: Bool)
     }
 
     package struct Removal: Sendable {
@@ -103,10 +103,10 @@ package indirect enum CatalogChange: Sendable {
 
 extension CatalogChange {
     /// Whether the change may record events.
-    package var reportsEvents: Bool {
+    package var canRecordEvents: Bool {
         switch self {
         case .reporting: true
-        case .naming(let change, _): change.reportsEvents
+        case .naming(let change, _): change.canRecordEvents
         case .delete(let removals): removals.contains { $0.event != nil }
         default: false
         }

@@ -43,7 +43,7 @@ package protocol UploadCatalog: Sendable {
     func onHolds(
         requested: @escaping @Sendable (UploadID) -> Void, lost: @escaping @Sendable ([UploadID]) -> Void)
     /// Whether requests of other stores to release an upload arrive, and those of this store there.
-    var receivesNotifications: Bool { get }
+    var isReceivingNotifications: Bool { get }
     /// The usage of a principal, or of all principals if it is nil, in a catalog that ``isShared``.
     func sharedUsage(of principal: String?) throws(StoreError) -> [String: Usage]
 
@@ -74,9 +74,9 @@ package protocol UploadCatalog: Sendable {
     /// repeats it. Called before ``close(saving:)``.
     func stopCounting()
     /// Whether the catalog was not closed properly, so ``verify()`` is needed.
-    var needsVerification: Bool { get }
+    var isVerificationNeeded: Bool { get }
     /// Checks the database for damage, in the state that it had when the catalog was opened. Does nothing if
-    /// ``needsVerification`` is false. This method also releases the resources of ``countTotals()``. Throws
+    /// ``isVerificationNeeded`` is false. This method also releases the resources of ``countTotals()``. Throws
     /// ``StoreError/damaged(_:)``, and then the catalog accepts no more changes.
     func verify() throws(StoreError)
 
@@ -95,7 +95,7 @@ package protocol UploadCatalog: Sendable {
     func hasEvent(_ number: Int64) throws(StoreError) -> Bool
     /// Whether this store drops events that are too old or too many. Of several stores that share a catalog, only the one
     /// that delivers events does.
-    var dropsEvents: Bool { get }
+    var shouldDropEvents: Bool { get }
     /// Returns the numbers of events in the outbox.
     func countEvents() throws(StoreError) -> OutboxStatistics
     /// Calls `body` after each commit that has recorded events, on the thread of the commit.
@@ -129,7 +129,7 @@ package struct HeldRow: Sendable, Hashable {
 extension UploadCatalog {
     package var isShared: Bool { false }
 
-    package var dropsEvents: Bool { true }
+    package var shouldDropEvents: Bool { true }
 
     package func awaitOutcomes() throws(StoreError) {}
 
@@ -147,7 +147,7 @@ extension UploadCatalog {
         requested: @escaping @Sendable (UploadID) -> Void, lost: @escaping @Sendable ([UploadID]) -> Void
     ) {}
 
-    package var receivesNotifications: Bool { true }
+    package var isReceivingNotifications: Bool { true }
 
     package func sharedUsage(of principal: String?) throws(StoreError) -> [String: Usage] { [:] }
 }

@@ -3,9 +3,9 @@ import SystemCalls
 extension StoreCopy.Place {
     /// Opens the data directory of a stopped server.
     ///
-    /// - Parameter creates: whether the directory is created if it is missing; otherwise it must contain a catalog.
-    package static func directory(_ root: String, creates: Bool) throws(StoreError) -> StoreCopy.Place {
-        if !creates {
+    /// - Parameter shouldCreate: whether the directory is created if it is missing; otherwise it must contain a catalog.
+    package static func directory(_ root: String, creates shouldCreate: Bool) throws(StoreError) -> StoreCopy.Place {
+        if !shouldCreate {
             do throws(Errno) {
                 let names = try FileDescriptor.open(root, [.readOnly, .directory]).entryNames()
                 guard names.contains(DataDirectory.catalogName) else { throw .noSuchFile }

@@ -93,7 +93,7 @@ package struct StoreCopy {
                 continue
             }
             do throws(StoreError) { try copyFile(name) } catch {
-                guard error.concernsOneFile else { throw error }
+                guard error.isAboutOneFile else { throw error }
                 report.problems.append("\(name): \(error)")
             }
             progress(report)
@@ -202,7 +202,7 @@ package struct StoreCopy {
                     }
                 } else if row.isUnfinished {
                     do throws(StoreError) { try copyUpload(row) } catch {
-                        guard error.concernsOneFile else { throw error }
+                        guard error.isAboutOneFile else { throw error }
                         report.problems.append("\(row.id): \(error)")
                     }
                 } else {
@@ -338,7 +338,7 @@ package struct StoreCopy {
 
 extension StoreError {
     /// Whether other files and uploads can be copied nevertheless.
-    fileprivate var concernsOneFile: Bool {
+    fileprivate var isAboutOneFile: Bool {
         switch self {
         case .invalidState, .notFound, .stateLost, .targetIsDirectory, .targetIsSpecial, .parentIsFile, .pathTooLong:
             true

@@ -2,7 +2,7 @@ import SystemCalls
 
 /// The directories below `files/`.
 extension FileBlobArea {
-    func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError) {
+    func makeDirectories(for name: PublishedName, durably isDurable: Bool) throws(StoreError) {
         if name.directory.segments.isEmpty { return }
         let epoch = directories.epoch
         var made: PublishedName.Directory?
@@ -15,14 +15,14 @@ extension FileBlobArea {
             return true
         }
         let chain = try walk(name.directory) { parent, path throws(Errno) in
-            if !durably {
+            if !isDurable {
                 _ = try make(path, in: parent)
                 return
             }
             try directories.make(
                 path.asDirectory, { () throws(Errno) in try make(path, in: parent) }, remove: removeDirectory)
         }
-        guard durably else { return }
+        guard isDurable else { return }
         try translating("synchronize directories") { () throws(Errno) in
             do throws(Errno) {
                 // Every parent is synchronized: another thread may have made a directory without having synchronized

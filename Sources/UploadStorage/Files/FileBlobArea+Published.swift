@@ -188,7 +188,7 @@ extension FileBlobArea {
             }
         }
         do throws(Errno) {
-            _ = try WorkerThread(name: "syncfs", yieldsToOthers: true) { [root = directory.root] in
+            _ = try WorkerThread(name: "syncfs", shouldYield: true) { [root = directory.root] in
                 // No file depends on this call. The kernel reports a failed write once to each file description, so this
                 // call uses its own: the error is then also reported to the calls that synchronize files.
                 let own = try? root.open(at: ".", [.readOnly, .directory])

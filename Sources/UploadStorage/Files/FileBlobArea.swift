@@ -26,7 +26,7 @@ final class FileBlobArea: PublishingBlobArea {
     init(_ directory: DataDirectory) throws(Errno) {
         self.directory = directory
         fileSystem = Monitor(FileSystemSynchronizationPolicy(isSupported: directory.uploads.canSynchronizeFileSystem))
-        freeing = try WorkQueue(name: "free", threads: 1, yieldsToOthers: true)
+        freeing = try WorkQueue(name: "free", threads: 1, shouldYield: true)
     }
 
     func create(_ name: String) throws(Errno) -> any Blob {

@@ -83,8 +83,8 @@ struct HandoverDirectory: Sendable, Hashable {
     /// Gives a file a name in a new directory.
     /// - Parameters:
     ///   - name: the name of the file in `parent`.
-    ///   - durably: whether the new name is on stable storage on return.
-    func share(_ name: String, in parent: FileDescriptor, durably: Bool) throws(StoreError) -> SharedFile {
+    ///   - isDurable: whether the new name is on stable storage on return.
+    func share(_ name: String, in parent: FileDescriptor, durably isDurable: Bool) throws(StoreError) -> SharedFile {
         let (directory, status) = try opened()
         let key = UploadID().text
         do throws(Errno) {
@@ -99,7 +99,7 @@ struct HandoverDirectory: Sendable, Hashable {
                 let file = SharedFile(
                     path: "\(path)/\(key)/\(Self.fileName)", key: key, identity: try own.status(at: Self.fileName),
                     in: own, of: directory)
-                if durably {
+                if isDurable {
                     try own.synchronize()
                     try directory.synchronize()
                 }
@@ -220,8 +220,8 @@ extension FileBlobArea: SharingBlobArea {
         try translating("make the content of an upload read-only") { () throws(Errno) in try blob.endWriting() }
     }
 
-    func share(_ name: String, in directory: String, durably: Bool) throws(StoreError) -> SharedFile {
-        try HandoverDirectory(directory).share(name, in: self.directory.uploads, durably: durably)
+    func share(_ name: String, in directory: String, durably isDurable: Bool) throws(StoreError) -> SharedFile {
+        try HandoverDirectory(directory).share(name, in: self.directory.uploads, durably: isDurable)
     }
 }
 

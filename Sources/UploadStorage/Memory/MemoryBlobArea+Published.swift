@@ -36,7 +36,7 @@ extension MemoryBlobArea {
         }
     }
 
-    package func makeDirectories(for name: PublishedName, durably: Bool) throws(StoreError) {
+    package func makeDirectories(for name: PublishedName, durably isDurable: Bool) throws(StoreError) {
         let epoch = directories.epoch
         var made: PublishedName.Directory?
         func make(_ directory: PublishedName.Directory) throws(Errno) -> Bool {
@@ -57,7 +57,7 @@ extension MemoryBlobArea {
         }
         do throws(Errno) {
             for directory in all {
-                if durably {
+                if isDurable {
                     try directories.make(
                         directory, { () throws(Errno) in try make(directory) }, remove: removeDirectory)
                 } else {
@@ -67,7 +67,7 @@ extension MemoryBlobArea {
         } catch {
             throw error == .notDirectory ? .parentIsFile : .failure(error, during: "make directories")
         }
-        guard durably else { return }
+        guard isDurable else { return }
         try translating("synchronize directories") { () throws(Errno) in
             do throws(Errno) {
                 for directory in all {

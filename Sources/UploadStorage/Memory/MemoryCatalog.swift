@@ -69,14 +69,14 @@ package final class MemoryCatalog: UploadCatalog {
 
     package func stopCounting() {}
 
-    package var needsVerification: Bool { false }
+    package var isVerificationNeeded: Bool { false }
 
     package var damage: StoreError? { nil }
 
     package func verify() throws(StoreError) {}
 
     package func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>] {
-        defer { if changes.contains(where: \.reportsEvents) { eventObserver.withLock { $0 }?() } }
+        defer { if changes.contains(where: \.canRecordEvents) { eventObserver.withLock { $0 }?() } }
         return changes.map { change in Result { () throws(StoreError) in try commitOne(change) } }
     }
 
@@ -158,8 +158,8 @@ package final class MemoryCatalog: UploadCatalog {
             for index in state.events.indices where numbers.contains(state.events[index].number) {
                 state.events[index].state = .setAside
             }
-        case .drop(let time, let limit, let onlySetAside):
-            let candidates = state.events.filter { !onlySetAside || $0.state == .setAside }
+        case .drop(let time, let limit, let isOnlySetAside):
+            let candidates = state.events.filter { !isOnlySetAside || $0.state == .setAside }
             let numbers = candidates.prefix(limit).filter { $0.event.time < time }.map(\.number)
             let dropped = Set(numbers)
             state.events.removeAll { dropped.contains($0.number) }

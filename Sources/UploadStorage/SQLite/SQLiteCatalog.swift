@@ -22,7 +22,7 @@ final class SQLiteCatalog: UploadCatalog {
     /// is needed.
     private let snapshot: SQLiteSnapshot?
     let savedTotals: CatalogTotals?
-    let needsVerification: Bool
+    let isVerificationNeeded: Bool
 
     /// Opens or creates the database and brings its schema up to date. After an unclean stop, ``verify()`` checks the
     /// database, which takes longer for a larger database. Until the check ends, a statement fails only if it reads a
@@ -34,10 +34,10 @@ final class SQLiteCatalog: UploadCatalog {
             try reader.execute(CatalogSQL.configureReader)
             self.reader = Monitor(reader)
             savedTotals = writer.savedTotals
-            needsVerification = writer.needsVerification
-            let isComplete = savedTotals != nil && !needsVerification
+            isVerificationNeeded = writer.isVerificationNeeded
+            let isComplete = savedTotals != nil && !isVerificationNeeded
             snapshot = isComplete ? nil : try SQLiteSnapshot(path: path)
-            integrity.withLock { [needsVerification] in $0.isVerified = !needsVerification }
+            integrity.withLock { [isVerificationNeeded] in $0.isVerified = !isVerificationNeeded }
         } catch let failure as SQLiteFailure {
             throw failure.storeError(during: "open the catalog")
         } catch let error as StoreError {
@@ -57,7 +57,7 @@ final class SQLiteCatalog: UploadCatalog {
             return changes.map { _ in .failure(.superseded) }
         }
         for case .failure(let error) in outcomes { stopChanges(after: error) }
-        if let observer = eventObserver.withLock({ $0 }), changes.contains(where: \.reportsEvents) { observer() }
+        if let observer = eventObserver.withLock({ $0 }), changes.contains(where: \.canRecordEvents) { observer() }
         return outcomes
     }
 
@@ -71,7 +71,7 @@ final class SQLiteCatalog: UploadCatalog {
     func countTotals() throws(StoreError) -> CatalogTotals {
         guard let snapshot else { return savedTotals ?? CatalogTotals() }
         let totals = try translating { () throws(SQLiteFailure) in try snapshot.totals() }
-        if !needsVerification { snapshot.end() }
+        if !isVerificationNeeded { snapshot.end() }
         return totals
     }
 
@@ -89,7 +89,7 @@ final class SQLiteCatalog: UploadCatalog {
     func verify() throws(StoreError) {
         guard let snapshot else { return }
         defer { snapshot.end() }
-        guard needsVerification else { return }
+        guard isVerificationNeeded else { return }
         try translating { () throws(SQLiteFailure) in
             if let damage = try snapshot.damage() {
                 throw SQLiteFailure(code: SQLITE_CORRUPT, systemError: .inputOutput, message: damage)

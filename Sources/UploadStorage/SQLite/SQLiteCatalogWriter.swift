@@ -17,7 +17,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     private struct Failure: Error {
         var error: SQLiteFailure
         /// Whether other changes of the transaction may succeed on their own.
-        var concernsOneChange: Bool
+        var isAboutOneChange: Bool
     }
 
     private let connection: SQLiteConnection
@@ -30,7 +30,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
     /// recorded before any other change, or together with the first change.
     private var isMarkedUnclean = false
     /// Whether the last stop was unclean, and the database has not been checked since.
-    let needsVerification: Bool
+    let isVerificationNeeded: Bool
     /// The totals that the last clean stop saved.
     let savedTotals: CatalogTotals?
 
@@ -51,7 +51,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
         try CatalogMigration(connection, in: directory.isEmpty ? "." : directory).run(from: version)
         // A database that cannot be used at all is rejected now, even after a clean stop.
         for statement in CatalogSQL.spotChecks { _ = try connection.rows(statement) }
-        needsVerification = !isClean && isCurrent
+        isVerificationNeeded = !isClean && isCurrent
         if version == 0 {
             savedTotals = CatalogTotals()
         } else {
@@ -132,21 +132,21 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
             return try transact(batch)
         } catch {
             // Each change now gets its own transaction, so that only the failing change fails.
-            if error.concernsOneChange && batch.count > 1 { return batch.flatMap { commit([$0]) } }
+            if error.isAboutOneChange && batch.count > 1 { return batch.flatMap { commit([$0]) } }
             return batch.map { _ in .failure(error.error.storeError(during: "write the catalog")) }
         }
     }
 
     private func transact(_ batch: [CatalogChange]) throws(Failure) -> [Outcome] {
-        var concernsOneChange = false
+        var isAboutOneChange = false
         let firstEvent = lastEvent
         do throws(SQLiteFailure) {
             try connection.run(CatalogSQL.begin)
             if !isMarkedUnclean { try setUncleanMarks() }
             var outcomes: [Outcome] = []
-            concernsOneChange = true
+            isAboutOneChange = true
             for change in batch { outcomes.append(try apply(change)) }
-            concernsOneChange = false
+            isAboutOneChange = false
             try connection.run(CatalogSQL.commit)
             isMarkedUnclean = true
             statistics.withLock { statistics in
@@ -161,7 +161,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
             lastEvent = firstEvent
             // On a full disk, a transaction with fewer pages may fit. After any other error of a commit, such as a
             // failed synchronization, nothing is retried.
-            throw Failure(error: error, concernsOneChange: concernsOneChange || error.primaryCode == SQLITE_FULL)
+            throw Failure(error: error, isAboutOneChange: isAboutOneChange || error.primaryCode == SQLITE_FULL)
         }
     }
 
@@ -242,8 +242,8 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
             for number in numbers { try connection.run(CatalogSQL.removeEvent, [.integer(number)]) }
         case .setAside(let numbers):
             for number in numbers { try connection.run(CatalogSQL.setEventAside, [.integer(number)]) }
-        case .drop(let time, let limit, let onlySetAside):
-            let statement = onlySetAside ? CatalogSQL.dropEventsSetAside : CatalogSQL.dropEvents
+        case .drop(let time, let limit, let isOnlySetAside):
+            let statement = isOnlySetAside ? CatalogSQL.dropEventsSetAside : CatalogSQL.dropEvents
             return try connection.rows(statement, [.integer(Int64(limit)), .integer(time)]).compactMap(\.[0].integer)
         }
         return []

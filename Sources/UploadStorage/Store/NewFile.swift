@@ -106,7 +106,7 @@ extension StoreContext {
         } catch {
             // The bytes may have got the name if a storage on another machine did not respond.
             if case .unavailable = error { return .failed(error) }
-            return error.meansOccupied ? .occupied : .unnamed(error)
+            return error.isAboutOccupiedName ? .occupied : .unnamed(error)
         }
     }
 

@@ -122,7 +122,7 @@ extension OpenUpload {
                     recording.upload.update { $0.machine.acknowledged(recording.advance) }
                 } catch {
                     recording.upload.update { $0.machine.acknowledgmentFailed() }
-                    if failure == nil || error.concernsOperator { failure = error }
+                    if failure == nil || error.isForOperator { failure = error }
                 }
             }
             if let failure { throw failure }
@@ -141,7 +141,7 @@ extension OpenUpload {
 
     private func synchronize(_ work: Work, duringCallOf failingLease: Int64?) throws(StoreError) {
         guard work.advance.hasNewBytes else { return }
-        monitor.withLock { $0.mayHaveRemovedBytes = false }
+        monitor.withLock { $0.canHaveRemovedBytes = false }
         try synchronize(work.blob, including: isTransient ? nil : .name, duringCallOf: failingLease)
     }
 
@@ -242,13 +242,13 @@ extension OpenUpload {
 
     /// The upload as clients may see it: an offset is reported only after there is a row.
     /// - Returns: nil if the state in memory may not be current.
-    func reportableRecord(confirmsHold: Bool) throws(StoreError) -> UploadRecord? {
+    func reportableRecord(shouldConfirmHold: Bool) throws(StoreError) -> UploadRecord? {
         if isUnrecorded { try recordNow() }
         let (current, fence) = monitor.withLock { state -> (UploadRecord?, Int64?) in
             guard dependsOnHold(state.machine) else { return (record(state), nil) }
             return (isHeld(state) ? record(state) : nil, state.fence)
         }
-        if confirmsHold, current != nil, let fence, try !confirmHold(fence) { return nil }
+        if shouldConfirmHold, current != nil, let fence, try !confirmHold(fence) { return nil }
         return current
     }
 
@@ -296,14 +296,14 @@ extension StoreContext {
     /// Returns a change together with the events that report it, if events are recorded.
     /// - Parameter events: returns the events for the current time.
     func reporting(_ change: CatalogChange, _ events: (_ time: Int64) -> [UploadEvent?]) -> CatalogChange {
-        guard configuration.recordsEvents else { return change }
+        guard configuration.shouldRecordEvents else { return change }
         let events = events(timeOfEvents).compactMap { $0 }
         return events.isEmpty ? change : .reporting(change, events)
     }
 
     /// The change of the catalog that removes a row, with the event that reports it.
     func rowRemoval(for removal: OpenUpload.Removal) -> CatalogChange.Removal {
-        let kind = configuration.recordsEvents ? removal.kind : nil
+        let kind = configuration.shouldRecordEvents ? removal.kind : nil
         return CatalogChange.Removal(
             id: removal.row.id, epoch: removal.epoch,
             event: kind.map { UploadEvent($0, of: removal.row, at: timeOfEvents) })

@@ -36,10 +36,10 @@ extension OpenUpload {
     ///
     /// - Parameters:
     ///   - naming: the name that the bytes get in the same transaction.
-    ///   - oldNameRemains: whether a file may still have the name of the bytes.
+    ///   - hasOldName: whether a file may still have the name of the bytes.
     func finish(
         with response: Response, publishedAs file: FileRecord?, _ naming: CatalogChange.Naming? = nil,
-        oldNameRemains: Bool = true
+        hasOldName: Bool = true
     ) throws(StoreError) {
         let response = try response.saved()
         let machine = monitor.withLock { $0.machine }
@@ -60,7 +60,7 @@ extension OpenUpload {
             try removeRecord()
         }
         if let file { context.ledger.addPublished(file, replacing: removed) }
-        close(as: .complete(response), file, expiresAt: expiresAt, oldNameRemains: oldNameRemains)
+        close(as: .complete(response), file, expiresAt: expiresAt, hasOldName: hasOldName)
     }
 
     /// Publishes and records the file of a plain upload, which has no row. A commit that failed may have been made; then
@@ -116,16 +116,16 @@ extension OpenUpload {
             } catch {
                 // If the commit for a plain upload failed, the file is published nevertheless, and is only missing in the
                 // usage of its principal. But the event of an acknowledged upload must not be missing.
-                if context.configuration.recordsEvents { throw error }
+                if context.configuration.shouldRecordEvents { throw error }
             }
         }
         close(
-            as: .complete(ending.response), ending.file, expiresAt: ending.expiresAt, oldNameRemains: false)
+            as: .complete(ending.response), ending.file, expiresAt: ending.expiresAt, hasOldName: false)
     }
 
     /// Records the end of an upload in memory, after it is durable.
     private func close(
-        as phase: UploadRecord.Phase, _ file: FileRecord? = nil, expiresAt: Int64, oldNameRemains: Bool = true
+        as phase: UploadRecord.Phase, _ file: FileRecord? = nil, expiresAt: Int64, hasOldName: Bool = true
     ) {
         if let file { context.fileRecords.remove(file.name) }
         let (row, reserved, decidedName, fence) = update { state in
@@ -142,7 +142,7 @@ extension OpenUpload {
         if !isTransient { context.finished.add(phase) }
         context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
         // After a publication, this name belongs to the replaced file, is a second name of the new file, or is free.
-        if oldNameRemains { context.discard(row.blob) } else { context.newBlobs.remove(row.blob) }
+        if hasOldName { context.discard(row.blob) } else { context.newBlobs.remove(row.blob) }
     }
 
     /// Removes the row of a plain upload, if it has one. After that, no work is left for the upload.
@@ -222,11 +222,11 @@ extension OpenUpload {
     ) throws(StoreError) {
         let validated = monitor.withLock { $0.validated } ?? context.configuration.validated
         switch try context.place(intent, from: row.blob, nil, in: area) {
-        case .published(let attributes, let oldNameRemains):
+        case .published(let attributes, let hasOldName):
             try finish(
                 with: validated(intent.response, attributes),
                 publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
-                oldNameRemains: oldNameRemains)
+                hasOldName: hasOldName)
         case .occupied:
             try finish(with: intent.refused, publishedAs: nil)
         case .lost:

@@ -38,7 +38,7 @@ extension OpenUpload {
     ///
     /// Threads for this must not wait for long, because other uploads need them.
     func releaseOnRequest(_ use: UploadUse) {
-        let mustClaim = monitor.withLock { $0.machine.needsClaimForHoldRelease }
+        let mustClaim = monitor.withLock { $0.machine.isClaimNeededForHoldRelease }
         if mustClaim, (try? claim(principal: nil, until: 0) { _ in () }) == nil { return }
         let now = SystemClock.monotonicNanoseconds()
         switch update({ $0.machine.beginHoldRelease(at: now, until: now + Self.holdReleaseTime) }) {

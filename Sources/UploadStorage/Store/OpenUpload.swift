@@ -38,7 +38,7 @@ final class OpenUpload: Sendable {
         var pace = WritePace()
         /// Whether bytes may have been removed from the end of the file since its last synchronization, so that they may
         /// still be on the disk. For a file that was opened again this is unknown.
-        var mayHaveRemovedBytes = false
+        var canHaveRemovedBytes = false
 
         var principal: String { row?.upload.principal ?? "" }
 
@@ -54,7 +54,7 @@ final class OpenUpload: Sendable {
                 // the publication.
                 stagedDigests = nil
                 pace.limit(to: machine.written)
-                mayHaveRemovedBytes = true
+                canHaveRemovedBytes = true
                 _ = try? blob?.truncate(to: machine.received)
             }
             if machine.notification == .atEnd { return nil }
@@ -202,7 +202,7 @@ extension OpenUpload {
         update { state in
             state.row = row
             state.blob = blob
-            state.machine.begin(row, reserved: reserved, isRecorded: isRecorded, needsRow: !isTransient)
+            state.machine.begin(row, reserved: reserved, isRecorded: isRecorded, isRowNeeded: !isTransient)
             if !row.upload.digests.isEmpty { state.digests = DigestTracker(row.upload.digests) }
             return state.machine.epoch
         }
@@ -246,7 +246,7 @@ extension OpenUpload {
             ? .none : DigestTracker(row.upload.digests, states: row.digestStates, limit: row.offset)
         state.stagedDigests = nil
         state.pace = WritePace(start: row.offset)
-        state.mayHaveRemovedBytes = row.offset > 0
+        state.canHaveRemovedBytes = row.offset > 0
     }
 
     /// Opens the bytes that a row needs. If that fails, another store can try it.

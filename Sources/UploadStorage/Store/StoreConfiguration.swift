@@ -46,7 +46,7 @@ public struct StoreConfiguration: Sendable {
     public var handoverDirectories: [String] = []
     /// Whether changes of uploads are recorded as events, which a program delivers (`EventDelivery` of the product
     /// Gateway).
-    public var recordsEvents: Bool
+    public var shouldRecordEvents: Bool
     /// The replacement for ``Publication/validated`` when recovery completes a publication.
     public var validated: @Sendable (Response, PublishedFile.Attributes) -> Response
     /// The time for which the cancellation of an upload waits for a running handler, and for which
@@ -64,7 +64,7 @@ public struct StoreConfiguration: Sendable {
         quotaPerPrincipal: Int64? = nil,
         writeBackWindow: Int64 = 16 << 20,
         lifetime: Duration = .seconds(604_800),
-        recordsEvents: Bool = false,
+        shouldRecordEvents: Bool = false,
         interruptedResponse: Response = Response(status: 500),
         validated: @escaping @Sendable (Response, PublishedFile.Attributes) -> Response = { response, _ in
             response
@@ -78,7 +78,7 @@ public struct StoreConfiguration: Sendable {
         self.quotaPerPrincipal = quotaPerPrincipal
         self.writeBackWindow = writeBackWindow
         self.lifetime = lifetime
-        self.recordsEvents = recordsEvents
+        self.shouldRecordEvents = shouldRecordEvents
         self.interruptedResponse = interruptedResponse
         self.validated = validated
         self.processingWait = processingWait

@@ -3,8 +3,8 @@ import SystemCalls
 extension StoreContext {
     /// The result of an attempt to move bytes to their published name.
     enum Placement {
-        /// `oldNameRemains`: whether a file may still have the old name of the bytes.
-        case published(PublishedFile.Attributes, oldNameRemains: Bool)
+        /// `hasOldName`: whether a file may still have the old name of the bytes.
+        case published(PublishedFile.Attributes, hasOldName: Bool)
         /// The file with the published name has changed since the publication was decided.
         case occupied
         /// The bytes have neither their old nor their published name.
@@ -43,11 +43,13 @@ extension StoreContext {
                     let epoch = try area.republish(intent.name, from: name, modified: nextModification())
                     if let error = synchronize(intent.name, nil, in: area, since: epoch) { return .failed(error) }
                 }
-                return try lookUp(intent.name).map { .published($0.file.attributes, oldNameRemains: true) } ?? .lost
+                return try lookUp(intent.name).map { .published($0.file.attributes, hasOldName: true) } ?? .lost
             }
-            let mayHaveMoved = blob == nil
+            let isPossiblyMoved = blob == nil
             guard let blob = try existing(blob, name), try hasIntendedIdentity(blob, intent) else { return .lost }
-            if let current, !intent.replaces(current.file.attributes, mayHaveMoved: mayHaveMoved) { return .occupied }
+            if let current, !intent.replaces(current.file.attributes, isPossiblyMoved: isPossiblyMoved) {
+                return .occupied
+            }
             try translating("set the time of a publication") { () throws(Errno) in
                 try blob.setModified(nextModification())
             }
@@ -57,9 +59,9 @@ extension StoreContext {
             let epoch = try area.publish(name, as: intent.name, replaces: current != nil)
             if let error = synchronize(intent.name, blob, in: area, since: epoch) { return .failed(error) }
             let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
-            return .published(attributes, oldNameRemains: current != nil)
+            return .published(attributes, hasOldName: current != nil)
         } catch {
-            if error.meansOccupied { return .occupied }
+            if error.isAboutOccupiedName { return .occupied }
             throw error
         }
     }
@@ -134,7 +136,7 @@ extension StoreContext {
 
 extension StoreError {
     /// Whether bytes cannot get a name because another object has the name, or a part of its path.
-    var meansOccupied: Bool {
+    var isAboutOccupiedName: Bool {
         [.preconditionFailed, .targetIsDirectory, .targetIsSpecial, .parentIsFile].contains(self)
     }
 }

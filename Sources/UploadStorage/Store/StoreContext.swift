@@ -178,7 +178,7 @@ final class StoreContext: Sendable {
             return try body()
         } catch {
             // An error that a take-over causes is not a failure of the storage.
-            hasFailed = (error as? StoreError)?.concernsOperator ?? true
+            hasFailed = (error as? StoreError)?.isForOperator ?? true
             throw error
         }
     }

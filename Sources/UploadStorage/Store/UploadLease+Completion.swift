@@ -5,16 +5,16 @@ import SystemCalls
 extension UploadLease {
     /// Makes all received bytes durable and begins the processing by the target. From now on a take-over waits.
     ///
-    /// - Parameter marksDurably: whether the processing is recorded durably, for a target that must not run twice.
+    /// - Parameter shouldMarkDurably: whether the processing is recorded durably, for a target that must not run twice.
     ///   After a crash, or a release without a response, the upload then gets
     ///   ``StoreConfiguration/interruptedResponse``.
-    package func beginProcessing(marksDurably: Bool) throws(StoreError) {
-        let mustAcknowledge = try reserve { (machine) throws(StoreError) in
-            try machine.beginProcessing(as: epoch, marksDurably: marksDurably)
+    package func beginProcessing(shouldMarkDurably: Bool) throws(StoreError) {
+        let shouldAcknowledge = try reserve { (machine) throws(StoreError) in
+            try machine.beginProcessing(as: epoch, shouldMarkDurably: shouldMarkDurably)
         }
         do throws(StoreError) {
-            if mustAcknowledge { _ = try acknowledge() }
-            if marksDurably { try markProcessing() }
+            if shouldAcknowledge { _ = try acknowledge() }
+            if shouldMarkDurably { try markProcessing() }
         } catch {
             upload.update { $0.machine.processingFailed(as: epoch) }
             throw error
@@ -22,7 +22,7 @@ extension UploadLease {
     }
 
     /// Records durably that the target must not run again, because it may have an effect from now on. Call it only
-    /// after ``beginProcessing(marksDurably:)``. It does nothing for a plain upload.
+    /// after ``beginProcessing(shouldMarkDurably:)``. It does nothing for a plain upload.
     package func markProcessing() throws(StoreError) {
         guard !upload.isTransient else { return }
         do throws(StoreError) { try context.catalog.commit(.markProcessing(upload.id, epoch: epoch)) } catch {
@@ -97,7 +97,7 @@ extension UploadLease {
             do throws(StoreError) {
                 switch try begin(&state.machine) {
                 case .wait: return nil
-                case .granted(let mustAcknowledge): return .success(mustAcknowledge)
+                case .granted(let shouldAcknowledge): return .success(shouldAcknowledge)
                 }
             } catch { return .failure(error) }
         }
@@ -133,10 +133,10 @@ extension UploadLease {
         var publication = publication
         publication.refused = try publication.refused.saved()
         let isProcessing = upload.monitor.withLock { $0.machine.isProcessing(as: epoch) }
-        if !isProcessing { try beginProcessing(marksDurably: false) }
-        let mustAcknowledge = try reserve { (machine) throws(StoreError) in try machine.beginPublishing(as: epoch) }
+        if !isProcessing { try beginProcessing(shouldMarkDurably: false) }
+        let shouldAcknowledge = try reserve { (machine) throws(StoreError) in try machine.beginPublishing(as: epoch) }
         defer { upload.update { $0.machine.endPublishing(as: epoch) } }
-        if mustAcknowledge { _ = try acknowledge() }
+        if shouldAcknowledge { _ = try acknowledge() }
         try truncateToReceived()
         do throws(StoreError) {
             return try publishUnderSomeName(publication)
@@ -159,7 +159,7 @@ extension UploadLease {
     /// Truncates the blob after the received bytes, because the blob becomes the published file.
     private func truncateToReceived() throws(StoreError) {
         let (blob, received, mustSynchronize) = upload.monitor.withLock { state in
-            (state.blob, state.machine.received, state.mayHaveRemovedBytes)
+            (state.blob, state.machine.received, state.canHaveRemovedBytes)
         }
         guard let blob else { throw .superseded }
         let isLonger = try translating("truncate the upload") { () throws(Errno) in

@@ -50,10 +50,10 @@ extension UploadLease {
             do throws(StoreError) {
                 current = try context.lookUp(name)
             } catch {
-                if [.targetIsDirectory, .targetIsSpecial].contains(error) && !publication.replaces { return nil }
+                if [.targetIsDirectory, .targetIsSpecial].contains(error) && !publication.canReplace { return nil }
                 return try refuse(publication, because: error)
             }
-            if current != nil && !publication.replaces { return nil }
+            if current != nil && !publication.canReplace { return nil }
             if let refusal = try publication.condition(current?.file.attributes)?.saved() {
                 try upload.finish(with: refusal, publishedAs: nil)
                 return refusal
@@ -98,7 +98,7 @@ extension UploadLease {
         do throws(StoreError) {
             try area.makeDirectories(for: intent.name, durably: context.shouldSynchronize)
         } catch {
-            if error.meansOccupied { return nil }
+            if error.isAboutOccupiedName { return nil }
             try area.requirePublishable(intent.name)
             throw error
         }
@@ -139,12 +139,12 @@ extension UploadLease {
         in area: any PublishingBlobArea
     ) throws(StoreError) -> Response? {
         switch try context.place(intent, from: row.blob, blob, in: area) {
-        case .published(let attributes, let oldNameRemains):
+        case .published(let attributes, let hasOldName):
             let response = try publication.validated(intent.response, attributes).saved()
             try upload.finish(
                 with: response,
                 publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
-                oldNameRemains: oldNameRemains)
+                hasOldName: hasOldName)
             return response
         case .occupied:
             return nil
@@ -165,7 +165,7 @@ extension UploadLease {
         do throws(StoreError) {
             try context.area.makeDirectories(for: intent.name, durably: true)
         } catch {
-            if error.meansOccupied { return nil }
+            if error.isAboutOccupiedName { return nil }
             throw error
         }
         try translating("set the time of a publication") { () throws(Errno) in
@@ -181,10 +181,10 @@ extension UploadLease {
             try upload.finish(
                 with: response,
                 publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
-                .file(intent.name, attributes, blob: row.blob, replaced: intent.replaced), oldNameRemains: false)
+                .file(intent.name, attributes, blob: row.blob, replaced: intent.replaced), hasOldName: false)
             return response
         } catch {
-            if error.meansOccupied { return nil }
+            if error.isAboutOccupiedName { return nil }
             upload.endAfterUnknownOutcome(as: epoch)
             throw error
         }

@@ -122,22 +122,22 @@ extension UploadLease {
 
     /// Appends bytes to the upload. After an error, ``received`` may include a prefix of them.
     ///
-    /// - Parameter completes: whether these are the last bytes. Once they are written, the upload cannot be taken over
-    ///   any more, and the caller must call ``beginProcessing(marksDurably:)`` or ``endProcessing()``.
-    package func append(_ bytes: UnsafeRawBufferPointer, completes: Bool = false) throws(StoreError) {
-        do throws(StoreError) { try appendAtOnce(bytes, completes: completes) } catch {
+    /// - Parameter isLast: whether these are the last bytes. Once they are written, the upload cannot be taken over
+    ///   any more, and the caller must call ``beginProcessing(shouldMarkDurably:)`` or ``endProcessing()``.
+    package func append(_ bytes: UnsafeRawBufferPointer, completes isLast: Bool = false) throws(StoreError) {
+        do throws(StoreError) { try appendAtOnce(bytes, completes: isLast) } catch {
             guard case .quotaExceeded = error, bytes.count > Self.smallPart else { throw error }
             // Nothing was appended. The bytes are appended again in small parts, until the quota is nearly full.
             var remaining = bytes
             while !remaining.isEmpty {
                 let part = UnsafeRawBufferPointer(rebasing: remaining.prefix(Self.smallPart))
                 remaining = UnsafeRawBufferPointer(rebasing: remaining[part.count...])
-                try appendAtOnce(part, completes: completes && remaining.isEmpty)
+                try appendAtOnce(part, completes: isLast && remaining.isEmpty)
             }
         }
     }
 
-    private func appendAtOnce(_ bytes: UnsafeRawBufferPointer, completes: Bool) throws(StoreError) {
+    private func appendAtOnce(_ bytes: UnsafeRawBufferPointer, completes isLast: Bool) throws(StoreError) {
         awaitCount(beforeAppending: bytes.count)
         try reserveShared(upTo: { $0.written + Int64(bytes.count) }, spare: Self.reservationStep)
         var remaining = bytes
@@ -162,7 +162,7 @@ extension UploadLease {
                     remaining = UnsafeRawBufferPointer(rebasing: remaining[count...])
                     state.machine.append(count)
                 }
-                if completes { state.machine.endContent() }
+                if isLast { state.machine.endContent() }
                 return (nil, needsBackgroundWork(state))
             }
             guard let fullBlob else {

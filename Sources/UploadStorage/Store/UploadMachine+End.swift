@@ -4,17 +4,17 @@ extension UploadMachine {
     enum Reservation: Hashable {
         /// Another thread completes or removes the upload, or an acknowledgment is running.
         case wait
-        /// - Parameter mustAcknowledge: whether all received bytes have to become durable first.
-        case granted(mustAcknowledge: Bool)
+        /// - Parameter shouldAcknowledge: whether all received bytes have to become durable first.
+        case granted(shouldAcknowledge: Bool)
     }
 
     /// All content is received. The caller acknowledges it if that is necessary, and then calls the target resource.
-    mutating func beginProcessing(as lease: Int64, marksDurably: Bool) throws(StoreError) -> Reservation {
+    mutating func beginProcessing(as lease: Int64, shouldMarkDurably: Bool) throws(StoreError) -> Reservation {
         try require(lease)
         if isStaging { throw .invalidState("staged bytes are neither committed nor discarded") }
         guard try enter(.processing, as: lease) else { return .wait }
         // A target that can run again needs no row: after a crash, the client uploads the short content again.
-        return .granted(mustAcknowledge: marksDurably || isRecorded)
+        return .granted(shouldAcknowledge: shouldMarkDurably || isRecorded)
     }
 
     /// The row now records that the target resource processes the upload.
@@ -60,7 +60,7 @@ extension UploadMachine {
     /// Reserves the row for a publication: from now on only the publication changes it.
     mutating func beginPublishing(as lease: Int64) throws(StoreError) -> Reservation {
         guard try enter(.publishing, as: lease) else { return .wait }
-        return .granted(mustAcknowledge: isRecorded)
+        return .granted(shouldAcknowledge: isRecorded)
     }
 
     /// Ends the publication of a lease. The upload may have been dropped meanwhile, and loaded for another lease.
@@ -110,7 +110,7 @@ extension UploadMachine {
 
     /// Reserves the upload for its end: its final response, or the reason for which it is invalid, becomes durable.
     mutating func beginEnding(as lease: Int64) throws(StoreError) -> Reservation {
-        try enter(isProcessing ? .ending : .settling, as: lease) ? .granted(mustAcknowledge: false) : .wait
+        try enter(isProcessing ? .ending : .settling, as: lease) ? .granted(shouldAcknowledge: false) : .wait
     }
 
     /// The end of the upload could not be made durable. If the target resource has run, the holder of the lease can try
@@ -159,7 +159,7 @@ extension UploadMachine {
             activity = .loading
             return .load
         }
-        return needsSettling || !isUnfinished ? .busy : .removable
+        return isSettlingNeeded || !isUnfinished ? .busy : .removable
     }
 
     /// Drops a queued acknowledgment before the row is removed.
@@ -212,14 +212,14 @@ extension UploadMachine {
     // MARK: Release for another store
 
     /// Whether the upload has to be loaded or settled before it can be released.
-    var needsClaimForHoldRelease: Bool { isIdle && (!isLoaded || needsSettling) }
+    var isClaimNeededForHoldRelease: Bool { isIdle && (!isLoaded || isSettlingNeeded) }
 
     /// Whether the last bytes are being made durable, and the target resource has not begun to process them.
     private var isAwaitingTarget: Bool { isProcessing && acknowledgment == .running && isRecorded }
 
     /// Whether no thread completes, removes or loads the upload.
     private var canReleaseHold: Bool {
-        isLoaded && isUnfinished && !needsSettling && (activity == .idle || isAwaitingTarget)
+        isLoaded && isUnfinished && !isSettlingNeeded && (activity == .idle || isAwaitingTarget)
     }
 
     /// A release in progress.

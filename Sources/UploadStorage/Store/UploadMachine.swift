@@ -153,13 +153,13 @@ struct UploadMachine: Hashable, Sendable {
 
     /// Whether a publication was decided, or the processing is recorded, and the upload has not ended. If no thread
     /// does so at the moment, the next request has to finish it.
-    var needsSettling: Bool { isDecided || isProcessingRecorded || phase == .processing }
+    var isSettlingNeeded: Bool { isDecided || isProcessingRecorded || phase == .processing }
 
-    var needsLoading: Bool { !isLoaded || isUnfinished && !hasBytes && !needsSettling }
+    var isLoadingNeeded: Bool { !isLoaded || isUnfinished && !hasBytes && !isSettlingNeeded }
 
     /// The phase as clients see it.
     var visiblePhase: UploadRecord.Phase {
-        phase == .receiving && (isProcessing || needsSettling) ? .processing : phase
+        phase == .receiving && (isProcessing || isSettlingNeeded) ? .processing : phase
     }
 
     // MARK: Creation and loading
@@ -167,10 +167,10 @@ struct UploadMachine: Hashable, Sendable {
     /// A new upload.
     /// - Parameters:
     ///   - isRecorded: whether it has a row, which is durable.
-    ///   - needsRow: whether its first acknowledgment or its end creates a missing row; false for a plain upload.
-    mutating func begin(_ row: CatalogRow, reserved: Int64, isRecorded: Bool, needsRow: Bool = true) {
+    ///   - isRowNeeded: whether its first acknowledgment or its end creates a missing row; false for a plain upload.
+    mutating func begin(_ row: CatalogRow, reserved: Int64, isRecorded: Bool, isRowNeeded: Bool = true) {
         (isLoaded, hasBytes, rowExists) = (true, true, isRecorded ? .yes : .no)
-        isRowCurrent = isRecorded || !needsRow
+        isRowCurrent = isRecorded || !isRowNeeded
         (epoch, length, recordedLength, self.reserved) = (row.epoch, row.length, row.length, reserved)
     }
 
@@ -248,12 +248,12 @@ extension UploadMachine {
             if let advance = beginRecording() { return .record(advance) }
         }
         guard waiting.first == ticket, activity == .idle, !isExclusive else { return .wait }
-        if needsLoading || needsSettling {
+        if isLoadingNeeded || isSettlingNeeded {
             // Loading drops bytes that are not acknowledged. If a running acknowledgment of these bytes ended later, it
             // would raise `durable` after new bytes have replaced them.
             if acknowledgment == .running { return .wait }
             acknowledgment = .idle
-            activity = needsLoading ? .loading : .settling
+            activity = isLoadingNeeded ? .loading : .settling
             return activity == .loading ? .load : .settle
         }
         leave(ticket)
@@ -262,11 +262,11 @@ extension UploadMachine {
 
     /// Ends the current lease and raises `epoch`, whose new value belongs to the new lease.
     ///
-    /// - Parameter exclusive: whether other requests wait for the end of the new lease.
-    mutating func takeOver(exclusive: Bool) {
+    /// - Parameter isExclusive: whether other requests wait for the end of the new lease.
+    mutating func takeOver(exclusive isExclusive: Bool) {
         dropStaged()
         revoke()
-        isExclusive = exclusive
+        self.isExclusive = isExclusive
     }
 
     /// The holder of the lease is to be notified if others end the lease, and allows other requests to take the

@@ -27,20 +27,20 @@ extension UploadStore {
 
     /// Drops the oldest events: those that are older than `time` (milliseconds since 1970), and those beyond the newest
     /// `count`. Each transaction drops at most 256, so that other changes do not wait long.
-    /// - Parameter onlySetAside: whether the time applies only to events that are set aside.
+    /// - Parameter isOnlySetAside: whether the time applies only to events that are set aside.
     /// - Returns: the numbers of the dropped events.
     package func dropEvents(
-        olderThan time: Int64, onlySetAside: Bool = false, keeping count: Int
+        olderThan time: Int64, isOnlySetAside: Bool = false, keeping count: Int
     ) throws(StoreError) -> [Int64] {
-        guard catalog.dropsEvents else { return [] }
+        guard catalog.shouldDropEvents else { return [] }
         var dropped: [Int64] = []
         let counts = try catalog.countEvents()
         var surplus = (counts.waiting ?? 0) + counts.setAside - count
         while !registry.isClosed {
             let change: CatalogChange =
                 surplus > 0
-                ? .outbox(.drop(before: .max, limit: min(surplus, Self.droppedBatch), onlySetAside: false))
-                : .outbox(.drop(before: time, limit: Self.droppedBatch, onlySetAside: onlySetAside))
+                ? .outbox(.drop(before: .max, limit: min(surplus, Self.droppedBatch), isOnlySetAside: false))
+                : .outbox(.drop(before: time, limit: Self.droppedBatch, isOnlySetAside: isOnlySetAside))
             let batch = try catalog.commit(change).events
             dropped += batch
             surplus -= batch.count
@@ -53,9 +53,9 @@ extension UploadStore {
     private static let droppedBatch = 256
 
     /// Counts an attempt to deliver an event.
-    package func countDelivery(succeeded: Bool) {
+    package func countDelivery(succeeded isSuccessful: Bool) {
         context.eventCounts.withLock { counts in
-            if succeeded { counts.delivered += 1 } else { counts.failedAttempts += 1 }
+            if isSuccessful { counts.delivered += 1 } else { counts.failedAttempts += 1 }
         }
     }
 

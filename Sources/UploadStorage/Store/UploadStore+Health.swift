@@ -7,7 +7,8 @@ extension UploadStore {
     /// Returns within ``HealthProbe/timeout`` even if the disk does not respond; the reason is then
     /// `store-check-stuck`.
     package func health() -> Health {
-        health(until: SystemClock.monotonicNanoseconds() + HealthProbe.timeout, acceptsLast: true) ?? HealthProbe.stuck
+        health(until: SystemClock.monotonicNanoseconds() + HealthProbe.timeout, isLastAccepted: true)
+            ?? HealthProbe.stuck
     }
 
     /// Returns the health for a watchdog; nil if the store is closed or stuck, which means that it makes no progress until
@@ -18,18 +19,18 @@ extension UploadStore {
     package func liveHealth(until deadline: Int64) -> Health? {
         if registry.isClosed { return nil }
         if catalog.isShared { return health() }
-        return isResponsive(until: deadline) ? health(until: deadline, acceptsLast: false) : nil
+        return isResponsive(until: deadline) ? health(until: deadline, isLastAccepted: false) : nil
     }
 
-    /// - Parameter acceptsLast: whether the result of the last check is enough while another check is running.
-    private func health(until deadline: Int64, acceptsLast: Bool) -> Health? {
+    /// - Parameter isLastAccepted: whether the result of the last check is enough while another check is running.
+    private func health(until deadline: Int64, isLastAccepted: Bool) -> Health? {
         if registry.isClosed { return Health(isReady: false, reasons: ["store-closed"]) }
         if let error = damage.withLock({ $0.error }) ?? catalog.damage {
             return Health(isReady: false, reasons: [error.code])
         }
         let (decision, checks) = healthProbe.withLock { probe in
             let now = SystemClock.monotonicNanoseconds()
-            let decision = probe.decision(at: now, acceptsLast: acceptsLast)
+            let decision = probe.decision(at: now, isLastAccepted: isLastAccepted)
             if decision == .check { probe.begin(at: now) }
             return (decision, probe.checks)
         }
@@ -66,7 +67,7 @@ extension UploadStore {
         var reasons: [String] = []
         do throws(Errno) { try area.probe() } catch { reasons.append("bytes-cannot-be-written") }
         do throws(StoreError) { try catalog.commit(.probe) } catch { reasons.append("catalogue-cannot-be-written") }
-        if !catalog.receivesNotifications { reasons.append("notifications-missing") }
+        if !catalog.isReceivingNotifications { reasons.append("notifications-missing") }
         if let spaceShortage { reasons.append(StoreError.insufficientSpace(spaceShortage).code) }
         return Health(isReady: reasons.isEmpty, reasons: reasons)
     }
@@ -100,10 +101,10 @@ struct HealthProbe {
 
     /// - Parameters:
     ///   - now: monotonic nanoseconds.
-    ///   - acceptsLast: whether the last result is enough while a check is running.
-    func decision(at now: Int64, acceptsLast: Bool) -> Decision {
+    ///   - isLastAccepted: whether the last result is enough while a check is running.
+    func decision(at now: Int64, isLastAccepted: Bool) -> Decision {
         if let startedAt {
-            guard acceptsLast else { return .wait }
+            guard isLastAccepted else { return .wait }
             if now - startedAt >= Self.timeout { return .answer(Self.stuck) }
             return last.map { .answer($0) } ?? .wait
         }

@@ -25,7 +25,7 @@ extension UploadStore {
             statistics.reservedBytes = total.reservedBytes
         }
         statistics.lost = finished.lost
-        if configuration.recordsEvents { statistics.events = eventStatistics }
+        if configuration.shouldRecordEvents { statistics.events = eventStatistics }
         statistics.catalogBytes = try catalog.sizeInBytes()
         statistics.catalogChanges = catalog.statistics.changes
         statistics.catalogTransactions = catalog.statistics.transactions

@@ -77,7 +77,7 @@ extension UploadStore {
             } catch { failure = error }
             context.failedRemovals.add(removal)
         }
-        if let failure, !failure.meansChanged { report.failures.append(failure) }
+        if let failure, !failure.isAboutChangedUpload { report.failures.append(failure) }
     }
 
     /// Completes uploads whose publication or processing was interrupted after it was recorded, and which no request
@@ -114,7 +114,7 @@ extension UploadStore {
             }
             if case .complete = phase { report.settled += 1 }
         } catch {
-            if !error.meansChanged && !registry.isClosed { report.failures.append(error) }
+            if !error.isAboutChangedUpload && !registry.isClosed { report.failures.append(error) }
         }
     }
 
@@ -203,7 +203,7 @@ extension UploadStore {
                     }
                 } catch {
                     failed.insert(id)
-                    if !error.meansChanged { report.failures.append(error) }
+                    if !error.isAboutChangedUpload { report.failures.append(error) }
                 }
             }
             let begun = SystemClock.monotonicNanoseconds()
@@ -226,7 +226,7 @@ extension UploadStore {
                 return batch.reduce(true) { removeTogether([$1], &report) && $0 }
             }
             for (use, _) in batch { use.upload.cancelRemoval() }
-            if !error.meansChanged { report.failures.append(error) }
+            if !error.isAboutChangedUpload { report.failures.append(error) }
             return false
         }
         for (use, removal) in batch { use.upload.endRemoval(removal) }
@@ -240,20 +240,20 @@ extension UploadStore {
     /// - Returns: false if the target processes the upload, its expiry is later now, or the removal fails.
     private func removeAlone(_ id: UploadID, expiredBy now: Int64, _ report: inout SweepReport) -> Bool {
         do throws(StoreError) {
-            var wasUnfinished = false
+            var isUnfinished = false
             let isRemoved = try registry.withUpload(id) { (upload) throws(StoreError) in
                 try upload.remove(principal: nil, until: SystemClock.deadline(in: .zero), as: .expired) { record in
-                    wasUnfinished = record.phase == .receiving || record.phase == .processing
+                    isUnfinished = record.phase == .receiving || record.phase == .processing
                     return record.expiresAt.map { $0 <= now } ?? false
                 }
             }
             // Nil if the target processes the upload; false if its expiry is later now.
             guard isRemoved == true else { return false }
             report.expired += 1
-            report.unfinished += wasUnfinished ? 1 : 0
+            report.unfinished += isUnfinished ? 1 : 0
             return true
         } catch {
-            if !error.meansChanged { report.failures.append(error) }
+            if !error.isAboutChangedUpload { report.failures.append(error) }
             return false
         }
     }
@@ -261,7 +261,7 @@ extension UploadStore {
 
 extension StoreError {
     /// Whether a request or another store uses or has removed the upload, so the sweep has nothing to do.
-    fileprivate var meansChanged: Bool { self == .notFound || self == .heldElsewhere }
+    fileprivate var isAboutChangedUpload: Bool { self == .notFound || self == .heldElsewhere }
 }
 
 /// The results of a sweep.

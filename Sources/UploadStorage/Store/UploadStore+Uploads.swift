@@ -6,15 +6,15 @@ extension UploadStore {
 
     /// Creates an upload.
     ///
-    /// - Parameter recordsAtOnce: whether the row is durable on return. If not, the row is created by the first
+    /// - Parameter shouldRecordAtOnce: whether the row is durable on return. If not, the row is created by the first
     ///   acknowledgment, the end of the lease, or the end of the upload, whichever comes first. Before that, a crash, a
     ///   failed publication or a row that cannot be written removes the upload. So pass false only if all content has
     ///   arrived, and the end follows immediately.
     /// - Parameter isReported: whether the event `created` is recorded, which means that the upload has got a URL.
     package func create(
-        _ new: NewUpload, recordsAtOnce: Bool = true, isReported: Bool = true
+        _ new: NewUpload, shouldRecordAtOnce: Bool = true, isReported: Bool = true
     ) throws(StoreError) -> UploadLease {
-        try begin(new, isTransient: false, isRecorded: recordsAtOnce, isReported: isReported)
+        try begin(new, isTransient: false, isRecorded: shouldRecordAtOnce, isReported: isReported)
     }
 
     /// Creates the bytes of a plain upload, which has no upload resource. They are removed at the end of the lease, unless
@@ -99,10 +99,12 @@ extension UploadStore {
     // MARK: Existing uploads
 
     /// Returns the state of an upload with its durable offset. Its lease does not end.
-    /// - Parameter confirmsHold: whether to verify that no other store has acquired the upload. Not necessary if only
+    /// - Parameter shouldConfirmHold: whether to verify that no other store has acquired the upload. Not necessary if only
     ///   the target or the principal is needed, which never change.
-    package func record(_ id: UploadID, confirmsHold: Bool = true) throws(StoreError) -> UploadRecord {
-        if let upload = registry.current(id), let record = try upload.reportableRecord(confirmsHold: confirmsHold) {
+    package func record(_ id: UploadID, shouldConfirmHold: Bool = true) throws(StoreError) -> UploadRecord {
+        if let upload = registry.current(id),
+            let record = try upload.reportableRecord(shouldConfirmHold: shouldConfirmHold)
+        {
             // Its row may have been removed already.
             if let expiryTime, record.isNoLongerKept(at: expiryTime) { throw .notFound }
             return record

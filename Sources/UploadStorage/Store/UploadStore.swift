@@ -57,9 +57,9 @@ public final class UploadStore: Sendable {
 
     /// If the last process did not stop properly, counts the totals and checks the catalog in the background.
     private func startVerification(shouldCount: Bool) throws(StoreError) {
-        guard shouldCount || catalog.needsVerification else { return }
+        guard shouldCount || catalog.isVerificationNeeded else { return }
         let thread = try startingThreads { () throws(Errno) in
-            try WorkerThread(name: "verify", yieldsToOthers: true) { [self] in verify(shouldCount: shouldCount) }
+            try WorkerThread(name: "verify", shouldYield: true) { [self] in verify(shouldCount: shouldCount) }
         }
         verification.withLock { $0 = thread }
     }

@@ -96,10 +96,10 @@ final class UsageLedger: Sendable {
     }
 
     /// Reserves bytes for a new upload, and counts the upload if `counts` is true. Throws if a limit would be exceeded.
-    func begin(_ principal: String, reserving bytes: Int64, counts: Bool) throws(StoreError) {
+    func begin(_ principal: String, reserving bytes: Int64, counts isCounted: Bool) throws(StoreError) {
         waitUntilCounted()
         try admit(principal) { (entry) throws(StoreError) in
-            if counts {
+            if isCounted {
                 if let maxUploads, entry.uploads >= maxUploads { throw .tooManyUploads(limit: maxUploads) }
                 entry.uploads += 1
             }
@@ -132,9 +132,9 @@ final class UsageLedger: Sendable {
     }
 
     /// Releases bytes that an upload had reserved. If `counts` is true, the upload is not counted any more.
-    func end(_ principal: String, releasing bytes: Int64, counts: Bool) {
+    func end(_ principal: String, releasing bytes: Int64, counts isCounted: Bool) {
         change(principal) { entry in
-            if counts { entry.uploads -= 1 }
+            if isCounted { entry.uploads -= 1 }
             entry.reservedBytes -= bytes
         }
     }

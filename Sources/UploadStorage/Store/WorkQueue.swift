@@ -11,13 +11,13 @@ package final class WorkQueue: Sendable {
     private let state: Monitor<State>
     private let threads: [WorkerThread]
 
-    package init(name: String, threads count: Int, yieldsToOthers: Bool = false) throws(Errno) {
+    package init(name: String, threads count: Int, shouldYield: Bool = false) throws(Errno) {
         let state = Monitor(State())
         var threads: [WorkerThread] = []
         do throws(Errno) {
             for _ in 0..<count {
                 threads.append(
-                    try WorkerThread(name: name, yieldsToOthers: yieldsToOthers) {
+                    try WorkerThread(name: name, shouldYield: shouldYield) {
                         while let work = Self.next(in: state) { work() }
                     })
             }

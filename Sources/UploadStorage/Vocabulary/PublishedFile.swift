@@ -138,7 +138,7 @@ public struct Publication: Sendable {
     public var condition: @Sendable (PublishedFile.Attributes?) -> Response?
     /// Whether an existing file with this name is replaced. Otherwise the next name of `alternatives` is tried if the
     /// name is in use.
-    public var replaces: Bool
+    public var canReplace: Bool
     /// Returns the name for the n-th further attempt, where n begins at 1; `nil` ends the search.
     public var alternatives: @Sendable (Int) -> PublishedName?
     /// Returns the final response, which is saved before the file appears. The arguments are whether the name is new,
@@ -153,7 +153,7 @@ public struct Publication: Sendable {
     public init(
         name: PublishedName,
         fields: Fields = [:],
-        replaces: Bool = true,
+        canReplace: Bool = true,
         alternatives: @escaping @Sendable (Int) -> PublishedName? = { _ in nil },
         condition: @escaping @Sendable (PublishedFile.Attributes?) -> Response? = { _ in nil },
         refused: Response = Response(status: 409),
@@ -165,7 +165,7 @@ public struct Publication: Sendable {
         self.name = name
         self.fields = fields
         self.condition = condition
-        self.replaces = replaces
+        self.canReplace = canReplace
         self.alternatives = alternatives
         self.response = response
         self.validated = validated
@@ -189,10 +189,10 @@ package struct PublicationIntent: Sendable, Hashable {
 
     /// Returns whether this file is the file for which the condition was evaluated.
     ///
-    /// - Parameter mayHaveMoved: whether the file may have been renamed since. Renaming changes the last two parts of
+    /// - Parameter isPossiblyMoved: whether the file may have been renamed since. Renaming changes the last two parts of
     ///   the tag, which contain the time of the last change of attributes.
-    func replaces(_ file: PublishedFile.Attributes, mayHaveMoved: Bool) -> Bool {
-        guard mayHaveMoved, let replaced else { return file.entityTag.opaque == replaced }
+    func replaces(_ file: PublishedFile.Attributes, isPossiblyMoved: Bool) -> Bool {
+        guard isPossiblyMoved, let replaced else { return file.entityTag.opaque == replaced }
         return file.entityTag.opaque.split(separator: "-").dropLast(2) == replaced.split(separator: "-").dropLast(2)
     }
 }

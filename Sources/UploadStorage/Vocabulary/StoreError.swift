@@ -137,7 +137,7 @@ extension StoreError: CustomStringConvertible {
     }
 
     /// Whether the cause is on the server and not in the request.
-    public var concernsOperator: Bool {
+    public var isForOperator: Bool {
         switch self {
         case .io, .unavailable, .insufficientSpace, .cannotStartThread, .stateLost, .damaged, .foreignData,
             .newerSchema,

@@ -138,7 +138,7 @@ final class SignalWatch: Sendable {
         var stops: [Int: @Sendable () -> Void] = [:]
         var transfers = 0
         /// Whether a signal ends the process immediately while no transfer is running.
-        var endsImmediately = true
+        var shouldEndImmediately = true
         var resized: (@Sendable () -> Void)?
     }
 
@@ -164,7 +164,7 @@ final class SignalWatch: Sendable {
     private static func handle(_ signal: Int32, _ state: Monitor<State>) {
         let (stops, isRepeated, endsNow, endStatus) = state.withLock { state in
             defer { state.isStopRequested = true }
-            let endsNow = state.stops.isEmpty && state.endsImmediately
+            let endsNow = state.stops.isEmpty && state.shouldEndImmediately
             return (state.stops, state.isStopRequested, endsNow, state.endStatus.rawValue)
         }
         if endsNow { ProcessControl.endNow(endStatus) }
@@ -182,7 +182,7 @@ final class SignalWatch: Sendable {
     /// - Parameter status: the exit status in that case.
     func endImmediately(with status: ExitStatus = .tryAgain) {
         state.withLock { state in
-            state.endsImmediately = true
+            state.shouldEndImmediately = true
             state.endStatus = status
         }
     }
@@ -195,7 +195,7 @@ final class SignalWatch: Sendable {
         let (number, isLate) = state.withLock { state in
             state.transfers += 1
             state.stops[state.transfers] = stop
-            state.endsImmediately = false
+            state.shouldEndImmediately = false
             return (state.transfers, state.isStopRequested)
         }
         if isLate { stop() }

@@ -45,7 +45,7 @@ extension ClientSettings {
             Option(
                 flag: "digest", group: "Upload",
                 "send the SHA-256 of the file (Repr-Digest); the file is then\nread twice"
-            ) { $0.sendsDigest = true },
+            ) { $0.shouldSendDigest = true },
         ] + several + connection + [restart, state] + output + [verbose]
 
     static let getOptions: [Option] =
@@ -95,7 +95,7 @@ extension ClientSettings {
     private static let server: [Option] = [
         header, tokenFile,
         Option(flag: "netrc", group: "Connection", "use the user and password of the host in ~/.netrc") {
-            $0.usesNetrc = true
+            $0.shouldUseNetrc = true
         },
         caFile,
         Option(path: "cert", "F", group: "Connection", "PEM certificate with which the client authenticates itself") {
@@ -168,7 +168,7 @@ extension ClientSettings {
     private static let restart = Option(
         flag: "restart", group: "State",
         "start from the beginning, and delete the unfinished upload or\npartial file of an earlier run"
-    ) { $0.restarts = true }
+    ) { $0.shouldRestart = true }
 
     private static let state = Option(
         path: "state", "F", group: "State",

@@ -17,14 +17,14 @@ struct ClientSettings: Sendable {
     var rateLimit: Int64?
     var caFile: FilePath?
     /// Whether users and passwords are read from `~/.netrc`.
-    var usesNetrc = false
+    var shouldUseNetrc = false
     var certificate: FilePath?
     var key: FilePath?
     var proxy: String?
     /// The timeout in seconds.
     var connectTimeout: Int64?
     var internetProtocol: InternetProtocol?
-    var restarts = false
+    var shouldRestart = false
     var isVerbose = false
     var isJSON = false
     var isQuiet = false
@@ -41,7 +41,7 @@ struct ClientSettings: Sendable {
     var isPlain = false
     var dialect = Dialect.newest
     var appendSize: Int64?
-    var sendsDigest = false
+    var shouldSendDigest = false
 
     // Options of get
     var output: FilePath?
@@ -49,7 +49,7 @@ struct ClientSettings: Sendable {
     var checksum: (algorithm: DigestAlgorithm, bytes: [UInt8])?
 
     /// Whether an option contains credentials that a user in the URL would contradict.
-    var hasCredentials: Bool { tokenFile != nil || usesNetrc }
+    var hasCredentials: Bool { tokenFile != nil || shouldUseNetrc }
 
     /// Rejects options that contradict each other.
     func checked() throws(OptionError) -> ClientSettings {
@@ -61,7 +61,7 @@ struct ClientSettings: Sendable {
         if tokenFile != nil && fields.contains("Authorization") {
             throw OptionError("--token-file and --header 'Authorization: ...' cannot be combined")
         }
-        if usesNetrc && (tokenFile != nil || fields.contains("Authorization")) {
+        if shouldUseNetrc && (tokenFile != nil || fields.contains("Authorization")) {
             throw OptionError("--netrc cannot be combined with --token-file or --header 'Authorization: ...'")
         }
         if key != nil && certificate == nil { throw OptionError("--key needs the certificate: --cert F") }
@@ -98,7 +98,7 @@ struct ClientSettings: Sendable {
         var result = self
         if !hasCredentials && !fields.contains("Authorization") {
             result.tokenFile = saved.tokenFile
-            result.usesNetrc = saved.usesNetrc ?? false
+            result.shouldUseNetrc = saved.shouldUseNetrc ?? false
         }
         result.caFile = caFile ?? saved.caFile
         if certificate == nil {
@@ -113,8 +113,8 @@ struct ClientSettings: Sendable {
     /// still have the upload.
     func hasOtherCredentials(than saved: SavedTransfer.Options) -> Bool {
         if let tokenFile { return tokenFile != saved.tokenFile }
-        if usesNetrc { return saved.usesNetrc != true }
-        return (saved.tokenFile != nil || saved.usesNetrc == true) && fields.contains("Authorization")
+        if shouldUseNetrc { return saved.shouldUseNetrc != true }
+        return (saved.tokenFile != nil || saved.shouldUseNetrc == true) && fields.contains("Authorization")
     }
 }
 
@@ -133,9 +133,9 @@ extension ClientSettings {
         if let connectTimeout { configuration.connectTimeout = .seconds(connectTimeout) }
         configuration.internetProtocol = internetProtocol
         configuration.caPath = caFile
-        configuration.sendsDigest = sendsDigest
+        configuration.shouldSendDigest = shouldSendDigest
         // Tickets are not necessary, because the command locks its state file.
-        configuration.issuesTickets = false
+        configuration.shouldIssueTickets = false
         if isVerbose, let report {
             configuration.onMessage = { record in report.head(record) }
         }
@@ -143,7 +143,7 @@ extension ClientSettings {
             throw CommandFailure(.inputOutput, "cacert", "the certificates in \(caFile) cannot be read")
         }
         configuration.clientCertificate = try clientCertificate()
-        if usesNetrc {
+        if shouldUseNetrc {
             let netrc = try NetrcFile.read()
             configuration.authorize = { request in
                 if let authorization = netrc.authorization(for: request.uri) {
@@ -186,7 +186,7 @@ extension ClientSettings {
     /// The settings that a state file stores.
     var saved: SavedTransfer.Options {
         SavedTransfer.Options(
-            tokenFile: tokenFile, caFile: caFile, appendSize: appendSize, usesNetrc: usesNetrc ? true : nil,
+            tokenFile: tokenFile, caFile: caFile, appendSize: appendSize, shouldUseNetrc: shouldUseNetrc ? true : nil,
             certificate: certificate, key: key)
     }
 }

@@ -41,7 +41,9 @@ struct SeveralUploads: TransferSequence {
         return .transfer(
             GroupedTransfer(
                 size: size,
-                canStartBesideOthers: { [clients, settings] in clients.announcesUploads(to: job.request.uri, settings) }
+                canStartBesideOthers: { [clients, settings] in
+                    clients.hasAnnouncedUploads(to: job.request.uri, settings)
+                }
             ) { [signals, clients, finished] report, spareLock in
                 await job.run(report, signals, clients, finished, reusing: spareLock)
             })

@@ -76,7 +76,7 @@ struct TransferJob: Sendable {
     ) async -> ExitStatus {
         do throws(CommandFailure) {
             let source = try openSource()
-            if settings.restarts { try await state.forget(settings, request, report) }
+            if settings.shouldRestart { try await state.forget(settings, request, report) }
             let earlier = try state.load()
             var run = TransferRun(
                 state: state, options: settings.saved, report: report, signals: signals,
@@ -202,8 +202,8 @@ final class CommandClients: Sendable {
 
     /// Whether the server has announced an upload resource for the last creation to the origin of this URI, as far as
     /// the client for `settings` has cached it (for five minutes).
-    func announcesUploads(to uri: String, _ settings: ClientSettings) -> Bool {
-        clients.withLock { $0[settings.saved] }?.announcesUploads(to: uri) == true
+    func hasAnnouncedUploads(to uri: String, _ settings: ClientSettings) -> Bool {
+        clients.withLock { $0[settings.saved] }?.hasAnnouncedUploads(to: uri) == true
     }
 
     func shutDown() async {

@@ -119,12 +119,12 @@ struct BlockingTransportTests {
         let transport = BlockingTransport()
         let hold = Monitor(Hold())
         let origin = try origin(hold)
-        try performTogether(2, transport, origin, hold) { $0.needsNewConnection = true }
+        try performTogether(2, transport, origin, hold) { $0.isNewConnectionNeeded = true }
         expectOpen(origin, 0)
         try expectOK(transport.start(request(.get, origin.url + "/")))
         #expect(origin.connections == 3)
         var separate = request(.get, origin.url + "/")
-        separate.needsNewConnection = true
+        separate.isNewConnectionNeeded = true
         try expectOK(transport.start(separate))
         #expect(origin.connections == 4)
         expectOpen(origin, 1)
@@ -161,7 +161,7 @@ struct BlockingTransportTests {
         }
         #expect(hasArrived == true)
         exchange.cancel()
-        #expect(exchange.result?.failure == .canceled && exchange.mayBeSent)
+        #expect(exchange.result?.failure == .canceled && exchange.isPossiblySent)
         hold.release()
         #expect(origin.awaitNoConnection())
         try expectOK(transport.start(request(.get, origin.url + "/")))
@@ -203,7 +203,7 @@ struct BlockingTransportTests {
                 Issue.record("\(result)")
                 continue
             }
-            #expect(result.head == nil && bytes.isEmpty && !exchange.mayBeSent)
+            #expect(result.head == nil && bytes.isEmpty && !exchange.isPossiblySent)
         }
     }
 }

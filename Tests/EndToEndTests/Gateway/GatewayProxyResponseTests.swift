@@ -48,7 +48,7 @@ struct GatewayProxyResponseTests {
             var old = Request.get("/app/chunked")
             old.version = "HTTP/1.0"
             let response = try server.exchange(old)
-            #expect(response.content == bytes && response.endsConnection)
+            #expect(response.content == bytes && response.isConnectionEnded)
         }
     }
 

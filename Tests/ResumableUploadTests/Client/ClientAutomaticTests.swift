@@ -69,7 +69,7 @@ import Testing
         var upload = try asked()
         upload.answer(status, [:])
         #expect(try upload.request().kind == .create)
-        #expect(upload.supportsResumption == expected)
+        #expect(upload.isResumptionSupported == expected)
     }
 
     @Test(

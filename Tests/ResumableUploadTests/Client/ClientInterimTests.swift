@@ -7,7 +7,7 @@ import Testing
     @Test("CLI-21: a 104 with an upload resource opens the gate and makes the upload resumable")
     func opens() throws {
         var upload = ClientUpload.fresh()
-        #expect(try upload.request().awaitsInterim)
+        #expect(try upload.request().shouldAwaitInterim)
         #expect(upload.announce() == .openGate)
         #expect(upload.resumption?.uri == "/u/1")
         #expect(upload.resumption?.length == 100)
@@ -144,13 +144,13 @@ import Testing
 
     @Test("RED-03: if another origin is allowed, an upload resource there is used without credentials")
     func otherOrigin() throws {
-        var upload = ClientUpload.fresh(allowsOtherOrigin: true)
-        #expect(try upload.request().carriesCredentials)
+        var upload = ClientUpload.fresh(isOtherOriginAllowed: true)
+        #expect(try upload.request().hasCredentials)
         _ = upload.announce("https://other/u", .otherOrigin)
         upload.cut(sent: 50)
         let request = try upload.request()
         #expect(request.resource == .upload("https://other/u"))
-        #expect(!request.carriesCredentials)
+        #expect(!request.hasCredentials)
     }
 
     @Test("the Location of a 104 to an append is ignored")

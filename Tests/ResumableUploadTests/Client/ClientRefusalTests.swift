@@ -167,7 +167,7 @@ import Testing
         _ = try creation.request()
         creation.answer(status, location: "/there")
         let again = try creation.request()
-        #expect(again.resource == .other("/there") && again.method == .put && again.carriesCredentials)
+        #expect(again.resource == .other("/there") && again.method == .put && again.hasCredentials)
         #expect(again.content == .range(from: 0, count: 100))
 
         var retrieval = ClientUpload.resumed()
@@ -191,10 +191,10 @@ import Testing
         var upload = ClientUpload.fresh()
         _ = try upload.request()
         upload.answer(307, location: "https://other/", .otherOrigin)
-        #expect(try upload.request().carriesCredentials == false)
+        #expect(try upload.request().hasCredentials == false)
         _ = upload.announce("https://other/u")
         upload.cut(sent: 50)
-        #expect(try upload.request().carriesCredentials == false)
+        #expect(try upload.request().hasCredentials == false)
     }
 
     @Test("a redirection of an upload resource to another origin is not followed by default")

@@ -32,7 +32,7 @@ import Testing
         let request = try upload.request()
         #expect(request.fields == ["Content-Type": "text/plain"])
         #expect(request.content == .range(from: 0, count: 100))
-        #expect(!request.awaitsInterim)
+        #expect(!request.shouldAwaitInterim)
     }
 
     @Test("CLI-04: the creation declares a known length from version 5 on", arguments: Dialect.allCases)
@@ -57,7 +57,7 @@ import Testing
         ) throws -> Bool {
             var upload = ClientUpload.fresh(method: method, length: length, fields: fields)
             let request = try upload.request()
-            #expect(request.awaitsInterim)
+            #expect(request.shouldAwaitInterim)
             var sent = request.fields
             for field in other { sent.append(field.name, field.value) }
             return !request.isSentAtOnce(with: sent)
@@ -109,7 +109,7 @@ import Testing
         var upload = ClientUpload.fresh(style: style, length: 0)
         let request = try upload.request()
         #expect(request.content == .empty)
-        #expect(!request.awaitsInterim)
+        #expect(!request.shouldAwaitInterim)
         if style != .plain { #expect(request.fields["Upload-Complete"] == "?1") }
         upload.answer(200)
         #expect(upload.outcome()?.isResponseLost == false)

@@ -7,13 +7,13 @@ extension ClientUpload {
     static func fresh(
         _ dialect: Dialect = .interop8, style: CreationStyle = .optimistic, method: Method = .post,
         length: Int64? = 100, maxRequestContentLength: Int64? = nil, fields: Fields = Fields(),
-        allowsOtherOrigin: Bool = false, retry: RetryPolicy = RetryPolicy()
+        isOtherOriginAllowed: Bool = false, retry: RetryPolicy = RetryPolicy()
     ) -> ClientUpload {
         ClientUpload(
             UploadIntent(
                 dialect: dialect, style: style, method: method, length: length,
                 maxRequestContentLength: maxRequestContentLength,
-                fields: fields, allowsOtherOrigin: allowsOtherOrigin), retry: retry, random: { 1 })
+                fields: fields, isOtherOriginAllowed: isOtherOriginAllowed), retry: retry, random: { 1 })
     }
 
     /// A resumed upload with the resource `/u/1`.

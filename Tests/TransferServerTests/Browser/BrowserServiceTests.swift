@@ -28,10 +28,10 @@ struct BrowserServiceTests {
             store = try UploadStore.inMemory(
                 configuration: StoreConfiguration(minFree: 0, maxUploadsPerPrincipal: 7, quotaPerPrincipal: 1000))
             authorizer = try tokens.map {
-                TokenAuthorizer(try TokenList(parsing: $0), allowsPublicReading: publicRead)
+                TokenAuthorizer(try TokenList(parsing: $0), isPublicReadingAllowed: publicRead)
             }
             var configuration = ServerConfiguration(authorizer: authorizer, corsOrigins: ["https://app.example"])
-            configuration.servesPage = page
+            configuration.hasPage = page
             change(&configuration)
             server = InProcessServer(
                 configuration: configuration, store: store,
@@ -132,7 +132,7 @@ struct BrowserServiceTests {
         let store = try UploadStore.inMemory()
         defer { store.close() }
         var configuration = ServerConfiguration()
-        configuration.servesPage = true
+        configuration.hasPage = true
         let server = InProcessServer(
             configuration: configuration, store: store, handlers: [("media", FilesHandler(store: store))])
         #expect(try await server.send(.get, "/", fields: Self.html).status == 404)

@@ -17,7 +17,7 @@ struct SessionAuthorizationTests {
         of principal: String = "all", publicRead: Bool = false
     ) throws(AuthorizationRefusal) -> (identity: Identity, authorizer: TokenAuthorizer) {
         let list = (try? TokenList(parsing: Self.text)) ?? TokenList()
-        let authorizer = TokenAuthorizer(list, allowsPublicReading: publicRead)
+        let authorizer = TokenAuthorizer(list, isPublicReadingAllowed: publicRead)
         let value =
             SessionCookie.value(forToken: token, of: principal, expiry: SystemClock.realtimeSeconds() + 60) ?? ""
         let head = RequestHead(

@@ -175,7 +175,7 @@ struct NameTests {
             "multipart/form-data; boundary=x", "Multipart/Form-Data", "multipart/form-data;boundary",
             "multipart / form-data",
         ]
-        try withService(settings: .with { $0.rejectsFormData = true }) { server in
+        try withService(settings: .with { $0.shouldRejectFormData = true }) { server in
             for type in types {
                 for target in ["/files/a", "/files/"] {
                     let method = target.hasSuffix("/") ? "POST" : "PUT"

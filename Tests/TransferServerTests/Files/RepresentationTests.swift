@@ -69,7 +69,7 @@ struct RepresentationTests {
 
     @Test("SEC-13: --inline removes Content-Disposition from active types; nosniff and the sandbox stay")
     func inline() throws {
-        try withService(settings: .with { $0.showsActiveTypes = true }) { server in
+        try withService(settings: .with { $0.shouldShowActiveTypes = true }) { server in
             for (name, type, _) in Self.types {
                 try upload(name, type, to: server)
                 for fields in [[], [("Range", "bytes=1-3")]] {

@@ -151,7 +151,7 @@ struct CrossOriginServiceTests {
 
     @Test("anonymous access: --allow-anonymous permits any Host, any Origin and requests through a proxy")
     func allowed() throws {
-        try withService(settings: .with { $0.server.allowsAnonymous = true }) { server in
+        try withService(settings: .with { $0.server.isAnonymousAllowed = true }) { server in
             let request = Request.creation(.v8, complete: true, .bytes([1]))
                 .with("Host", "files.example").with("X-Forwarded-For", "192.0.2.1").with(
                     "Origin", "https://evil.example")

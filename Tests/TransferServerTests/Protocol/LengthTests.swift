@@ -49,7 +49,7 @@ struct LengthTests {
         "--require-length refuses chunked content that would complete an upload of unknown length, as it may be cut"
     )
     func requiredLength() throws {
-        try withService(settings: .with { $0.server.requiresLength = true }) { server in
+        try withService(settings: .with { $0.server.isLengthRequired = true }) { server in
             let chunks = Request.Content.chunks([Payload.bytes(5), Payload.bytes(5)])
             for version in Interop.allCases {
                 let creation = try server.exchange(.creation(version, complete: true, chunks))

@@ -71,7 +71,7 @@ struct VersionTests {
 
     @Test("VER-04: with --announce-without-version 104 has the version of the request, or none if the request has none")
     func publishedProtocol() throws {
-        try withService(settings: .with { $0.server.announcesWithoutVersion = true }) { server in
+        try withService(settings: .with { $0.server.isAnnouncedWithoutVersion = true }) { server in
             let response = try server.exchange(.creation(nil, complete: true, .bytes([1])))
             #expect(response.interim.first?.status == 104)
             #expect(response.interim.first?.location?.isEmpty == false)
@@ -86,7 +86,7 @@ struct VersionTests {
         "VER-02 VER-04: with --announce-without-version a request with an unsupported version gets no 104",
         arguments: ["9", "2", "abc"])
     func publishedProtocolUnusable(version: String) throws {
-        try withService(settings: .with { $0.server.announcesWithoutVersion = true }) { server in
+        try withService(settings: .with { $0.server.isAnnouncedWithoutVersion = true }) { server in
             let request = Request.creation(nil, complete: true, .bytes([1])).with(
                 "Upload-Draft-Interop-Version", version)
             let response = try server.exchange(request)

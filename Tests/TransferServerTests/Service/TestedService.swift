@@ -25,10 +25,10 @@ enum Transport: CaseIterable, Sendable {
 struct ServiceSettings {
     var server = ServerConfiguration(listeners: [.tcp(host: "127.0.0.1", port: 0)])
     var store = StoreConfiguration(minFree: 0)
-    var showsActiveTypes = false
-    var rejectsFormData = false
+    var shouldShowActiveTypes = false
+    var shouldRejectFormData = false
 
-    init() { server.servesPage = true }
+    init() { server.hasPage = true }
 
     static func with(_ change: (inout ServiceSettings) -> Void) -> ServiceSettings {
         var settings = ServiceSettings()
@@ -37,7 +37,7 @@ struct ServiceSettings {
     }
 
     static func tokens(_ text: String, publicRead: Bool = false) throws -> ServiceSettings {
-        let authorizer = TokenAuthorizer(try TokenList(parsing: text), allowsPublicReading: publicRead)
+        let authorizer = TokenAuthorizer(try TokenList(parsing: text), isPublicReadingAllowed: publicRead)
         return .with { $0.server.authorizer = authorizer }
     }
 }
@@ -78,9 +78,9 @@ private struct ServiceStore {
         self.store =
             try store ?? UploadStore.open(root: directory.path + "/data", configuration: settings.store)
         let files = FilesHandler(
-            store: self.store, showsActiveTypes: settings.showsActiveTypes,
+            store: self.store, shouldShowActiveTypes: settings.shouldShowActiveTypes,
             resourcePolicy: settings.server.corsOrigins.contains("*") ? .crossOrigin : .sameOrigin,
-            rejectsFormData: settings.rejectsFormData)
+            shouldRejectFormData: settings.shouldRejectFormData)
         handlers = [("files", files)]
     }
 }
@@ -161,14 +161,14 @@ final class InProcessService: TestedService {
             exchange?.end(response == nil ? .interrupted : .answered)
             guard let response else { return nil }
             var completed = request.complete(response)
-            if !completed.status.forbidsContent, let length = completed.content.length {
+            if !completed.status.isContentForbidden, let length = completed.content.length {
                 completed.fields.set("Content-Length", "\(length)")
             }
-            let hasContent = request.method != .head && !completed.status.forbidsContent
+            let hasContent = request.method != .head && !completed.status.isContentForbidden
             let content = hasContent ? try completed.loaded(limit: 100_000_000).content.bytes ?? [] : []
             return ConformanceKit.Response(
                 status: Int(completed.status.rawValue), fields: completed.fields, content: content,
-                contentSize: Int64(content.count), interim: interimResponses, endsConnection: false,
+                contentSize: Int64(content.count), interim: interimResponses, isConnectionEnded: false,
                 requestedAt: begunAt, arrivedAt: SystemClock.monotonicNanoseconds())
         }
 
@@ -248,7 +248,7 @@ final class SocketService: TestedService {
         idle = nil
         let response = try connection.exchange(request, within: limit)
         let isKept = request.version == "HTTP/1.1" && !response.list("Connection").contains("close")
-        if isKept, !response.endsConnection { idle = connection }
+        if isKept, !response.isConnectionEnded { idle = connection }
         return response
     }
 

@@ -87,7 +87,7 @@ struct DeclaredFieldsTests {
         var store = try UploadStore.open(root: directory.path + "/data", configuration: configuration)
         defer { store.close() }
         var server = InProcessServer(
-            configuration: ServerConfiguration(allowsAnonymous: true), store: store, handlers: [("a", handler)])
+            configuration: ServerConfiguration(isAnonymousAllowed: true), store: store, handlers: [("a", handler)])
         let draft: Fields = ["Upload-Draft-Interop-Version": "8"]
         let response: Response
         switch delivery {
@@ -105,7 +105,8 @@ struct DeclaredFieldsTests {
                 store.close()
                 store = try UploadStore.open(root: directory.path + "/copy", configuration: configuration)
                 server = InProcessServer(
-                    configuration: ServerConfiguration(allowsAnonymous: true), store: store, handlers: [("a", handler)])
+                    configuration: ServerConfiguration(isAnonymousAllowed: true), store: store,
+                    handlers: [("a", handler)])
             }
             response = try await server.send(
                 .patch, location,

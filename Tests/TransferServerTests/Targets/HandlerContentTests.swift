@@ -12,7 +12,7 @@ import UploadStorage
 struct FunctionHandler: TargetHandler {
     var storedFields = ["Content-Type", "Content-Encoding", "Content-Language", "Content-Disposition"]
     var reduce: @Sendable (Fields) -> Fields = { $0 }
-    var completionIsRepeatable = false
+    var isCompletionRepeatable = false
     let body: @Sendable (ReceivedUpload) async throws -> Response
 
     func methods(of target: Target) -> [HTTPSemantics.Method] { [.get, .put, .post] }

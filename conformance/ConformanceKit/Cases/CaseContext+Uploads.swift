@@ -158,7 +158,7 @@ extension CaseContext {
     func bytes(_ count: Int, from offset: Int = 0) -> [UInt8] { TestContent.bytes(count, from: offset) }
 
     func requireAnnouncements() throws {
-        if subject.announces != true { throw skip("no 104 is sent") }
+        if subject.isAnnouncing != true { throw skip("no 104 is sent") }
     }
 
     /// Sends GET for a finished file.

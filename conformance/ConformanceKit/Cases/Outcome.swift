@@ -36,7 +36,7 @@ package enum Outcome: Sendable, Hashable {
     package static let words = ["pass", "fail", "warn", "skipped", "blocked", "setup", "harness"]
 
     /// Whether cases that depend on a case with this outcome are not run.
-    var blocks: Bool {
+    var isBlocking: Bool {
         switch self {
         case .fail, .setup, .blocked, .harness: true
         case .pass, .warn, .skipped: false

@@ -70,7 +70,7 @@ package enum Profile: Sendable, Hashable, CustomStringConvertible {
     /// Whether Upload-Length exists.
     var hasLengthField: Bool { rank >= 6 }
     /// Whether every response to a creation or append reports the offset.
-    var repeatsOffset: Bool { rank <= 6 }
+    var shouldRepeatOffset: Bool { rank <= 6 }
 
     /// Returns the completeness that a response states; `nil` if it states none.
     func isComplete(_ carrier: some FieldCarrier) -> Bool? {

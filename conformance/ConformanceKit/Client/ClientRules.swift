@@ -131,7 +131,7 @@ struct ClientRules {
 
     static func isAboutDownloads(_ rule: Rule) -> Bool { rule == .conditions || rule == .noIncompleteFile }
 
-    mutating func observe(_ record: ScenarioRecord, changesFile: Bool) {
+    mutating func observe(_ record: ScenarioRecord, isFileChanged: Bool) {
         for text in record.malformed { note(.wellFormed, text, record) }
         for text in record.surplus { note(.contentLength, text, record) }
         if record.endings.contains(.repeatedRequests) {
@@ -152,7 +152,7 @@ struct ClientRules {
         }
         for request in record.requests {
             observeFields(request, record)
-            if let place = request.differsAt, !(changesFile && request.run > 1) {
+            if let place = request.differsAt, !(isFileChanged && request.run > 1) {
                 note(.bytes, "different bytes beginning at offset \(place), in \(request.summary)", record)
             }
         }
@@ -197,7 +197,7 @@ struct ClientRules {
             let isComplete = request.isComplete == true
             // A client that requests the stored response of a complete upload sends an append without content.
             let isRepeat = record.requests.contains {
-                $0.number < request.number && $0.upload == request.upload && $0.reportedCompleteness == true
+                $0.number < request.number && $0.upload == request.upload && $0.isReportedComplete == true
             }
             if isComplete, isRepeat, length == 0 { continue }
             if end > record.size || (isComplete && end != record.size) { note(.lengths, request.summary, record) }
@@ -232,7 +232,7 @@ struct ClientRules {
                 note(.conditions, request.summary, record)
             }
         }
-        if !record.succeeded, let file = record.file, record.edition == nil {
+        if !record.isSuccessful, let file = record.file, record.edition == nil {
             note(.noIncompleteFile, "\(file.count) of \(record.size) bytes under the final name", record)
         }
     }

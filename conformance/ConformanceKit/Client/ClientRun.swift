@@ -50,7 +50,7 @@ package final class ClientRun {
             try runScenarios(scenarios) { next in
                 // The requests of a scenario that the client cannot pass do not count against it.
                 let isPossible = settings.kind?.obstacle(to: next.result.info.id) == nil
-                if isPossible { rules.observe(next.record, changesFile: next.changesFile) }
+                if isPossible { rules.observe(next.record, isFileChanged: next.isFileChanged) }
                 traffic[next.result.info.id] = next.record.traffic
                 transcripts[next.result.info.id] = (next.transcript, next.omitted)
                 results.append(next.result)
@@ -66,7 +66,7 @@ package final class ClientRun {
             }
             let outcome = rules.outcome(of: rule, info)
             // A violation of an informational rule is a note, not a failure.
-            let isReported = info.level == .info && outcome.needsTranscript
+            let isReported = info.level == .info && outcome.isTranscriptNeeded
             let proof = isReported ? nil : rules.first[rule].flatMap { transcripts[$0] }
             let result = CaseResult(
                 info: info, outcome: isReported ? .pass : outcome,

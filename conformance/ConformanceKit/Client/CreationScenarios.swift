@@ -39,7 +39,7 @@ enum CreationScenarios {
                 reaction.silence()
                 // The server handles the content of every request as a complete file.
                 reaction.ending = .answer(.init(status: 201))
-                reaction.completes = true
+                reaction.isCompleting = true
             },
             verify: { try $0.expectTruthfulStatus() }),
         .upload(
@@ -126,7 +126,7 @@ enum CreationScenarios {
             "4.2/application-location", .must, "4.2.2",
             "A final response with ?1 may have a different Location: the upload has succeeded.", covers: "CLI-20",
             script: { request, _, reaction in
-                if reaction.completes, request.profile.rank >= 7 { reaction.set("Location", "/documents/1") }
+                if reaction.isCompleting, request.profile.rank >= 7 { reaction.set("Location", "/documents/1") }
             },
             verify: { try $0.expectSuccess() }),
         .upload(
@@ -134,7 +134,7 @@ enum CreationScenarios {
             "A 2xx response without Upload-Complete to a request with ?1 means that the upload is complete.",
             covers: "CLI-34",
             script: { request, _, reaction in
-                if reaction.completes { reaction.set(request.profile.completenessName, nil) }
+                if reaction.isCompleting { reaction.set(request.profile.completenessName, nil) }
             },
             verify: { record in
                 try record.expectSuccess()
@@ -145,14 +145,14 @@ enum CreationScenarios {
             "Upload-Complete of a type other than Boolean counts as absent: 2xx to a request with ?1 is a success.",
             covers: "STF-13",
             script: { request, _, reaction in
-                if reaction.completes { reaction.set(request.profile.completenessName, "0") }
+                if reaction.isCompleting { reaction.set(request.profile.completenessName, "0") }
             },
             verify: { try $0.expectSuccess() }),
         .upload(
             "4.1.2/inverted", .must, "4.1.2", "A 2xx response with ?0 is not a success: the upload is not complete.",
             script: { request, stage, reaction in
-                guard reaction.completes, request.hasContent, request.kind != .plain else { return }
-                reaction.completes = false
+                guard reaction.isCompleting, request.hasContent, request.kind != .plain else { return }
+                reaction.isCompleting = false
                 let (name, value) = request.profile.completeness(false)
                 reaction.set(name, value)
             },

@@ -296,11 +296,11 @@ enum DownloadScenarios {
             },
             verify: { record in
                 try record.expectTruthfulStatus()
-                guard record.requests.first?.carriesCredentials == true else {
+                guard record.requests.first?.hasCredentials == true else {
                     throw record.skip("the command sends no credentials (Authorization)")
                 }
                 try record.expectNone(
-                    record.requests.filter { $0.origin != 0 && $0.carriesCredentials },
+                    record.requests.filter { $0.origin != 0 && $0.hasCredentials },
                     "no credentials at another origin")
             }),
         .download(
@@ -310,7 +310,7 @@ enum DownloadScenarios {
                 guard stage.step == 0, reaction.answer?.status == 200 else { return }
                 stage.step = 1
                 reaction.answer?.cutAt = 3 << 19
-                reaction.answer?.kills = true
+                reaction.answer?.shouldKill = true
             },
             verify: { record in
                 try record.expectSuccess()

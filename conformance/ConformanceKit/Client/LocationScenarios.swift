@@ -10,7 +10,7 @@ enum LocationScenarios {
                 let fields = request.profile.versionFields + [("Location", "/decoy")]
                 reaction.interim.append(.init(status: 104, fields: fields))
                 reaction.readLimit = 1_000_000
-                reaction.completes = false
+                reaction.isCompleting = false
                 reaction.ending = .stall
             },
             verify: { record in
@@ -26,7 +26,7 @@ enum LocationScenarios {
             covers: "CLI-19",
             script: { request, _, reaction in
                 guard request.kind == .creation else { return }
-                reaction.completes = false
+                reaction.isCompleting = false
                 let (name, value) = request.profile.completeness(false)
                 reaction.set(name, value)
                 reaction.set("Location", "/decoy")
@@ -136,10 +136,10 @@ enum LocationScenarios {
 
     @Sendable private static func verifyElsewhere(_ record: ScenarioRecord) throws {
         try record.expectTruthfulStatus()
-        guard record.requests.first?.carriesCredentials == true else {
+        guard record.requests.first?.hasCredentials == true else {
             throw record.skip("the command sends no credentials (Authorization)")
         }
         try record.expectNone(
-            record.requests.filter { $0.origin != 0 && $0.carriesCredentials }, "no credentials at another origin")
+            record.requests.filter { $0.origin != 0 && $0.hasCredentials }, "no credentials at another origin")
     }
 }

@@ -16,7 +16,7 @@ struct Reaction: Sendable {
         /// The number of bytes of content after which the connection is closed; `nil` if all are sent.
         var cutAt: Int?
         /// Whether the command is killed after it had time to store the content.
-        var kills = false
+        var shouldKill = false
     }
 
     enum Ending: Sendable {
@@ -34,9 +34,9 @@ struct Reaction: Sendable {
     /// The number of bytes of content that are read before the ending; `nil` if all are read.
     var readLimit: Int64?
     /// Whether the content becomes part of the upload.
-    var stores = true
+    var shouldStore = true
     /// Whether the upload is complete when all content has arrived.
-    var completes = false
+    var isCompleting = false
     var ending: Ending
 
     /// The response of the ending; `nil` if the ending is not a response.
@@ -48,7 +48,7 @@ struct Reaction: Sendable {
     mutating func cut(after count: Int64) {
         readLimit = count
         ending = .reset
-        completes = false
+        isCompleting = false
     }
 
     mutating func stall(after count: Int64) {
@@ -59,8 +59,8 @@ struct Reaction: Sendable {
     /// Answers before the content is read. No content becomes part of the upload.
     mutating func refuse(_ status: Int, _ fields: [(String, String)] = [], content: [UInt8] = []) {
         readLimit = 0
-        stores = false
-        completes = false
+        shouldStore = false
+        isCompleting = false
         ending = .answer(Answer(status: status, fields: fields, content: content))
     }
 

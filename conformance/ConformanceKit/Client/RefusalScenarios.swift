@@ -94,8 +94,8 @@ enum RefusalScenarios {
                 script: { request, _, reaction in
                     guard request.hasContent else { return }
                     reaction.readLimit = 65_536
-                    reaction.stores = false
-                    reaction.completes = false
+                    reaction.shouldStore = false
+                    reaction.isCompleting = false
                     let complete = request.profile.completeness(true)
                     reaction.ending = .answer(.init(status: 422, fields: [complete]))
                 },
@@ -113,9 +113,9 @@ enum RefusalScenarios {
                     }) {
                         stage.step = 1
                     }
-                    guard reaction.completes else { return }
+                    guard reaction.isCompleting else { return }
                     let type = "https://iana.org/assignments/http-problem-types#digest-mismatch"
-                    reaction.completes = false
+                    reaction.isCompleting = false
                     reaction.ending = .answer(
                         .init(
                             status: 400,
@@ -135,7 +135,7 @@ enum RefusalScenarios {
     ) {
         guard request.reaches(50_000) else { return }
         reaction.readLimit = 50_000 - request.start
-        reaction.completes = false
+        reaction.isCompleting = false
         reaction.ending = .answer(.init(status: status, fields: [request.profile.completeness(true)]))
     }
 
@@ -261,7 +261,7 @@ enum RefusalScenarios {
                 reaction.setAnnouncementField("Upload-Limit", stage.uploads.limits)
                 if request.kind == .creation, request.hasContent {
                     reaction.readLimit = 1_000_000
-                    reaction.completes = false
+                    reaction.isCompleting = false
                     reaction.ending = .stall
                 } else if request.kind == .append {
                     reaction.refuse(413, [request.profile.completeness(false), ("Upload-Limit", stage.uploads.limits)])

@@ -50,7 +50,7 @@ enum ResumptionScenarios {
             "If the final response is lost, the client retrieves the offset and sends no content again.",
             covers: "CLI-38",
             script: { request, stage, reaction in
-                if stage.step == 0, reaction.completes {
+                if stage.step == 0, reaction.isCompleting {
                     stage.step = 1
                     reaction.ending = .reset
                 }
@@ -74,7 +74,7 @@ enum ResumptionScenarios {
             "If the final response does not arrive, the client retrieves the offset and sends no content again.",
             covers: "CLI-38",
             script: { request, stage, reaction in
-                if stage.step == 0, reaction.completes {
+                if stage.step == 0, reaction.isCompleting {
                     stage.step = 1
                     reaction.ending = .stall
                 }
@@ -90,7 +90,7 @@ enum ResumptionScenarios {
             verify: { record in
                 try record.expectTruthfulStatus()
                 let reported = record.of(.retrieval).first {
-                    $0.reportedOffset == record.size && $0.reportedCompleteness == false
+                    $0.reportedOffset == record.size && $0.isReportedComplete == false
                 }
                 guard let reported else { throw record.skip("the client does not retrieve the offset") }
                 let more = record.after(reported, .append).filter { $0.upload == reported.upload && $0.hasContent }
@@ -113,7 +113,7 @@ enum ResumptionScenarios {
                 if stage.step == 0, request.reaches(100_000) {
                     stage.step = 1
                     reaction.readLimit = 100_000 - request.start
-                    reaction.completes = false
+                    reaction.isCompleting = false
                     reaction.ending = .answer(.init(status: 503, fields: [request.profile.completeness(false)]))
                 }
             },
@@ -151,9 +151,9 @@ enum ResumptionScenarios {
     @Sendable private static func loseCompletion(
         _ request: ScriptedRequest, _ stage: inout Stage, _ reaction: inout Reaction
     ) {
-        guard stage.step == 0, reaction.completes, request.hasContent else { return }
+        guard stage.step == 0, reaction.isCompleting, request.hasContent else { return }
         stage.step = 1
-        reaction.completes = false
+        reaction.isCompleting = false
         reaction.ending = .reset
     }
 

@@ -48,7 +48,7 @@ struct ScenarioRecord: Sendable {
         }
     }
 
-    var succeeded: Bool { endings.last == .exited(0) }
+    var isSuccessful: Bool { endings.last == .exited(0) }
 
     /// Whether the target has exactly the complete file.
     var isStored: Bool {
@@ -82,7 +82,7 @@ struct ScenarioRecord: Sendable {
     }
 
     /// Whether the client sent only requests without fields of the draft.
-    var usesOnlyPlainRequests: Bool { direction == .upload && requests.allSatisfy { $0.kind == .plain } }
+    var hasOnlyPlainRequests: Bool { direction == .upload && requests.allSatisfy { $0.kind == .plain } }
 
     // MARK: - Verification
 
@@ -107,7 +107,7 @@ struct ScenarioRecord: Sendable {
                 "the command stops", seen: "it repeated its requests: it was killed after \(requests.count) requests")
         default: break
         }
-        guard succeeded else { return }
+        guard isSuccessful else { return }
         switch direction {
         case .upload:
             try expect(isStored, "no success, because the file is incomplete", "exit status 0, \(arrived)")
@@ -125,12 +125,12 @@ struct ScenarioRecord: Sendable {
     /// Expects that the file arrived completely and that the command succeeded.
     func expectSuccess() throws {
         try expectTruthfulStatus()
-        try expect(succeeded, "exit status 0 and a complete file", "\(endingText), \(arrived)")
+        try expect(isSuccessful, "exit status 0 and a complete file", "\(endingText), \(arrived)")
     }
 
     func expectFailure(_ reason: String) throws {
         try expectTruthfulStatus()
-        try expect(!succeeded, "an exit status other than 0, because \(reason)", "exit status 0")
+        try expect(!isSuccessful, "an exit status other than 0, because \(reason)", "exit status 0")
     }
 
     /// Expects that at most `repeated` bytes of content were transferred more than once.

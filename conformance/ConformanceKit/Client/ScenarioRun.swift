@@ -10,7 +10,7 @@ struct ScenarioRun {
     struct Result: Sendable {
         let result: CaseResult
         let record: ScenarioRecord
-        let changesFile: Bool
+        let isFileChanged: Bool
         let transcript: [Transcript.Entry]
         let omitted: Int
     }
@@ -28,15 +28,15 @@ struct ScenarioRun {
             outcome = .harness("\(error)")
         }
         let (entries, omitted) = shared.transcript
-        let isShown = outcome.needsTranscript
+        let isShown = outcome.isTranscriptNeeded
         let result = CaseResult(
             info: scenario.info, outcome: outcome, notes: notes(record), transcript: isShown ? entries : [],
             omittedEvents: isShown ? omitted : 0, command: nil,
             milliseconds: (SystemClock.monotonicNanoseconds() - start) / 1_000_000)
-        var changesFile = false
-        if case .changesFile = scenario.interlude { changesFile = true }
+        var isFileChanged = false
+        if case .changesFile = scenario.interlude { isFileChanged = true }
         return Result(
-            result: result, record: record, changesFile: changesFile, transcript: entries, omitted: omitted)
+            result: result, record: record, isFileChanged: isFileChanged, transcript: entries, omitted: omitted)
     }
 
     private func notes(_ record: ScenarioRecord) -> [String] {
@@ -53,7 +53,7 @@ struct ScenarioRun {
             return .pass
         } catch let unmet as Unmet {
             if let reason = settings.kind?.obstacle(to: scenario.info.id) { return .skipped(reason) }
-            if record.usesOnlyPlainRequests, record.isTruthful { return .skipped("the client does not use the draft") }
+            if record.hasOnlyPlainRequests, record.isTruthful { return .skipped("the client does not use the draft") }
             return scenario.info.level == .must ? .fail(unmet.finding) : .warn(unmet.finding)
         } catch let skip as NotOffered {
             return .skipped(skip.reason)
@@ -89,11 +89,11 @@ struct ScenarioRun {
                 direction: scenario.direction, file: file, url: server.origins[0] + place, state: state,
                 output: directory + "/output", deadline: deadline, shouldKill: { shared.shouldKill })
             let ending = try candidate.perform(task)
-            if ending == .killed, !shared.repeatsRequests {
+            if ending == .killed, !shared.hasRepeatedRequests {
                 shared.kill()
                 while !shared.hasKilledClientEnded, !deadline.isOver { Deadline.pause(.milliseconds(5)) }
             }
-            endings.append(shared.repeatsRequests ? .repeatedRequests : ending)
+            endings.append(shared.hasRepeatedRequests ? .repeatedRequests : ending)
         } while endings.count < settings.maxRuns && !deadline.isOver && needsAnotherRun(endings)
         server.stop()
         var record = shared.record

@@ -20,7 +20,7 @@ final class ScenarioState: Sendable {
         var fruitless = 0
         /// The number of bytes of content in both directions.
         var moved: Int64 = 0
-        var repeatsRequests = false
+        var hasRepeatedRequests = false
 
         mutating func move(_ count: Int64, limit: Int64) {
             guard count > 0 else { return }
@@ -30,7 +30,7 @@ final class ScenarioState: Sendable {
         }
 
         mutating func abort() {
-            repeatsRequests = true
+            hasRepeatedRequests = true
             shouldKill = true
         }
     }
@@ -66,14 +66,14 @@ final class ScenarioState: Sendable {
     var isOver: Bool { state.withLock { $0.isOver } }
     var shouldKill: Bool { state.withLock { $0.shouldKill } }
     /// Whether the client was aborted because it repeats its requests without progress.
-    var repeatsRequests: Bool { state.withLock { $0.repeatsRequests } }
+    var hasRepeatedRequests: Bool { state.withLock { $0.hasRepeatedRequests } }
 
     func begin(origins: [String]) { state.withLock { $0.record.stage.origins = origins } }
 
     func nextRun() {
         state.withLock { state in
             state.run += 1
-            state.shouldKill = state.repeatsRequests
+            state.shouldKill = state.hasRepeatedRequests
             state.isKilled = false
             state.hasEnded = false
         }
@@ -153,7 +153,7 @@ final class ScenarioState: Sendable {
 
     /// Records content of a request.
     /// - Returns: the number of bytes of content received so far.
-    func receiveContent(_ bytes: ArraySlice<UInt8>, of number: Int, stores: Bool) -> Int64 {
+    func receiveContent(_ bytes: ArraySlice<UInt8>, of number: Int, shouldStore: Bool) -> Int64 {
         state.withLock { state in
             let now = SystemClock.monotonicNanoseconds()
             var request = state.record.requests[number - 1]
@@ -166,7 +166,7 @@ final class ScenarioState: Sendable {
             if let interruption = state.interruptedAt, state.record.recovery == nil, interruption < now {
                 state.record.recovery = now - interruption
             }
-            if stores, let upload = request.upload {
+            if shouldStore, let upload = request.upload {
                 state.record.stage.uploads.uploads[upload - 1].offset = start + Int64(bytes.count)
                 if request.differsAt != nil { state.record.stage.uploads.uploads[upload - 1].isIntact = false }
             }
@@ -191,7 +191,7 @@ final class ScenarioState: Sendable {
         state.withLock { state in
             let request = state.record.requests[number - 1]
             state.record.requests[number - 1].isContentComplete = true
-            guard reaction.completes else { return }
+            guard reaction.isCompleting else { return }
             if request.kind == .plain {
                 let isComplete = request.received == scenario.size && request.differsAt == nil
                 if isComplete { state.record.stage.uploads.hasPlainCopy = true }
@@ -216,7 +216,7 @@ final class ScenarioState: Sendable {
                 state.record.requests[number - 1].answeredAt = now
                 state.record.requests[number - 1].status = status
                 state.record.requests[number - 1].reportedOffset = reported?.offset
-                state.record.requests[number - 1].reportedCompleteness = reported.flatMap {
+                state.record.requests[number - 1].isReportedComplete = reported.flatMap {
                     $0.isComplete(state.record.requests[number - 1].profile)
                 }
             }

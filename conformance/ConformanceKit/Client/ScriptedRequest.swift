@@ -53,7 +53,7 @@ struct ScriptedRequest: FieldSection, Sendable {
     /// The offset that the final response reported.
     var reportedOffset: Int64?
     /// Whether the final response reported that the upload is complete; `nil` if it did not report it.
-    var reportedCompleteness: Bool?
+    var isReportedComplete: Bool?
     /// The time at which the response was sent or the connection ended.
     var answeredAt: Int64?
 
@@ -65,7 +65,7 @@ struct ScriptedRequest: FieldSection, Sendable {
     var contentLength: Int64? { single("Content-Length").flatMap { Int64($0) } }
     /// Whether the request contains credentials. Cookies are ignored, because they belong to a host, not to a port
     /// (RFC 6265 8.5).
-    var carriesCredentials: Bool { fields.contains("Authorization") || fields.contains("Proxy-Authorization") }
+    var hasCredentials: Bool { fields.contains("Authorization") || fields.contains("Proxy-Authorization") }
 
     /// Whether the head announces content.
     var hasContent: Bool { fields.contains("Transfer-Encoding") || (contentLength ?? 0) > 0 }

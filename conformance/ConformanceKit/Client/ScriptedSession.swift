@@ -47,7 +47,7 @@ struct ScriptedSession {
         do throws(ScriptedConnection.Failure) {
             isRead = try connection.readContent(framing, atMost: reaction.readLimit) {
                 bytes throws(ScriptedConnection.Failure) in
-                announce(upTo: shared.receiveContent(bytes, of: number, stores: reaction.stores))
+                announce(upTo: shared.receiveContent(bytes, of: number, shouldStore: reaction.shouldStore))
             }
         } catch {
             shared.conclude(number, status: nil, isInterruption: false)
@@ -93,7 +93,7 @@ struct ScriptedSession {
         let request = shared.record.requests[number - 1]
         var fields = answer.fields
         let isForUpload = [.creation, .append].contains(request.kind)
-        if isForUpload, request.profile.repeatsOffset, !fields.contains(where: { $0.0 == "Upload-Offset" }),
+        if isForUpload, request.profile.shouldRepeatOffset, !fields.contains(where: { $0.0 == "Upload-Offset" }),
             let offset = shared.offset(of: number)
         {
             fields.append(("Upload-Offset", "\(offset)"))
@@ -120,7 +120,7 @@ struct ScriptedSession {
         } else {
             bytes += content
         }
-        if answer.kills {
+        if answer.shouldKill {
             trickle(bytes)
             shared.requestKill()
             awaitEndOfClient()

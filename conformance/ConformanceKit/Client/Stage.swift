@@ -20,7 +20,7 @@ struct Stage: Sendable {
     }
 
     mutating func cut(_ request: ScriptedRequest, _ reaction: inout Reaction, at offsets: [Int64]) {
-        guard step < offsets.count, reaction.stores, request.reaches(offsets[step]) else { return }
+        guard step < offsets.count, reaction.shouldStore, request.reaches(offsets[step]) else { return }
         reaction.cut(after: offsets[step] - request.start)
         step += 1
     }

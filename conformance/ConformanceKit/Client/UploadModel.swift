@@ -43,7 +43,7 @@ struct UploadModel: Sendable {
         case .creation: reaction = creation(request)
         case .plain:
             reaction = Reaction(ending: .answer(.init(status: 201)))
-            reaction.completes = true
+            reaction.isCompleting = true
         case .append: reaction = append(request)
         case .retrieval: reaction = retrieval(request)
         case .cancellation:
@@ -83,7 +83,7 @@ struct UploadModel: Sendable {
         reaction.interim = [
             .init(status: 104, fields: profile.versionFields + [("Location", upload.path), ("Upload-Limit", limits)])
         ]
-        reaction.completes = isComplete
+        reaction.isCompleting = isComplete
         return reaction
     }
 
@@ -121,7 +121,7 @@ struct UploadModel: Sendable {
         }
         let status = isComplete ? 200 : profile.rank <= 6 ? 201 : 204
         var reaction = Reaction(ending: .answer(.init(status: status, fields: [profile.completeness(isComplete)])))
-        reaction.completes = isComplete
+        reaction.isCompleting = isComplete
         return reaction
     }
 

@@ -85,7 +85,7 @@ package final class DeploymentRun {
 
     private func versions(_ t: CaseContext) throws -> ProxyRun.Answer {
         let words = subject.supportedProfiles.map(\.description).sorted().joined(separator: ", ")
-        return (.good, subject.announces == false ? "\(words); without 104 other versions are unknown" : words)
+        return (.good, subject.isAnnouncing == false ? "\(words); without 104 other versions are unknown" : words)
     }
 
     private func limits(_ t: CaseContext) throws -> ProxyRun.Answer {
@@ -98,11 +98,11 @@ package final class DeploymentRun {
         let upload = try t.newUpload(t.partSize)
         if upload.endpoint.scheme != subject.endpoint.scheme || upload.endpoint.authority != subject.endpoint.authority
         {
-            behavior.passesOrigin = false
+            behavior.isOriginPassed = false
         }
         let response = try t.exchange(t.retrieval(upload), with: upload)
         guard response.isSuccessful else { return (.bad, "\(upload.location) responds with \(response.status)") }
-        return behavior.passesOrigin == false
+        return behavior.isOriginPassed == false
             ? (.poor, "has a different origin: \(upload.location)") : (.good, "has the same origin: \(upload.location)")
     }
 
@@ -269,8 +269,8 @@ package final class DeploymentRun {
         let file = try t.download(fileURL)
         guard let tag = file.fields["ETag"] else { return (.neutral, "not checked: the response to GET has no ETag") }
         let part = try t.download(fileURL, [("Range", "bytes=100-199"), ("If-Range", tag)])
-        behavior.passesRanges = part.status == 206 && part.content == Array(content[100..<200])
-        return behavior.passesRanges == true
+        behavior.isRangePassed = part.status == 206 && part.content == Array(content[100..<200])
+        return behavior.isRangePassed == true
             ? (.good, "a download is resumed where it stopped") : (.poor, "a download restarts: \(part.summary)")
     }
 }

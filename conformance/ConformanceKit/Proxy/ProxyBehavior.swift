@@ -38,7 +38,7 @@ package struct ProxyBehavior: Sendable, Equatable {
         case lost(String)
     }
 
-    var usesOldHTTP = false
+    var isOldHTTP = false
     var interim: Interim?
     var body: Body?
     var chunkedBody: Body?
@@ -52,8 +52,8 @@ package struct ProxyBehavior: Sendable, Equatable {
     var refusedMethods: [String] = []
     var changedFields: [String] = []
     /// Whether the upstream receives the host and the scheme of the client's URL.
-    var passesOrigin: Bool?
-    var passesRanges: Bool?
+    var isOriginPassed: Bool?
+    var isRangePassed: Bool?
 
     init() {}
 }

@@ -57,7 +57,7 @@ extension ProxyRun {
 
     /// Checks how 104 responses are forwarded while a body is being sent.
     func interim() throws -> Answer {
-        if behavior.usesOldHTTP { return (.neutral, "not checked: HTTP/1.0 has no interim responses") }
+        if behavior.isOldHTTP { return (.neutral, "not checked: HTTP/1.0 has no interim responses") }
         if behavior.body == .withheld { return (.neutral, "not checked: the proxy buffers bodies") }
         let client = try bench.connect()
         try client.send(creation(isChunked: false))

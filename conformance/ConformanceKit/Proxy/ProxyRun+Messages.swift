@@ -17,11 +17,11 @@ extension ProxyRun {
         }
         upstream.answer(200, [], Array("reached".utf8))
         let response = try client.readResponse()
-        behavior.usesOldHTTP = upstream.head.version < .http11
+        behavior.isOldHTTP = upstream.head.version < .http11
         guard response.status == 200, response.text == "reached" else {
             return (.bad, "the response arrived as \(response.summary)")
         }
-        return behavior.usesOldHTTP
+        return behavior.isOldHTTP
             ? (.poor, "with HTTP/1.0, for which servers send no 104") : (.good, "with \(upstream.head.version)")
     }
 
@@ -69,12 +69,12 @@ extension ProxyRun {
         let passesScheme =
             bench.endpoint.trust == nil || arrived["X-Forwarded-Proto"] == "https"
             || arrived["Forwarded"]?.lowercased().contains("proto=https") == true
-        behavior.passesOrigin = passesHost && passesScheme
+        behavior.isOriginPassed = passesHost && passesScheme
         var parts = changed.isEmpty ? [] : ["changed or lost: \(changed.joined(separator: ", "))"]
         parts.append(keepsHost ? "Host unchanged" : "Host changed to \(arrived["Host"] ?? "nothing")")
         parts.append(added.isEmpty ? "no forwarding fields" : "adds \(added.joined(separator: ", "))")
         if !passesScheme { parts.append("the scheme https is not forwarded") }
-        let isGood = changed.isEmpty && behavior.passesOrigin == true
+        let isGood = changed.isEmpty && behavior.isOriginPassed == true
         return (isGood ? .good : changed.isEmpty ? .poor : .bad, parts.joined(separator: "; "))
     }
 
@@ -121,7 +121,7 @@ extension ProxyRun {
         let isComplete =
             response.status == 206 && response.fields["Content-Range"] == "bytes 100-199/1000"
             && response.fields["ETag"] == "\"x\"" && response.content == content
-        behavior.passesRanges = lost.isEmpty && isComplete
+        behavior.isRangePassed = lost.isEmpty && isComplete
         if !lost.isEmpty { return (.poor, "lost: \(lost.joined(separator: ", "))") }
         return isComplete
             ? (.good, "forwarded, and the 206 arrives unchanged") : (.poor, "the 206 arrived as \(response.summary)")

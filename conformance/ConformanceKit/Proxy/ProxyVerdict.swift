@@ -37,7 +37,7 @@ package struct ProxyVerdict: Sendable, Equatable {
         } else if seen.chunkedBody == .withheld {
             limit("bodies without a length are buffered: configure clients to send Content-Length")
         }
-        if seen.usesOldHTTP {
+        if seen.isOldHTTP {
             limit("the proxy uses HTTP/1.0, which has no 104: configure HTTP/1.1 (nginx: proxy_http_version 1.1)")
         }
         for method in seen.refusedMethods { refuse("unusable: the proxy refuses \(method); allow this method") }
@@ -103,12 +103,12 @@ package struct ProxyVerdict: Sendable, Equatable {
         if !seen.changedFields.isEmpty {
             refuse("unusable: the proxy changes or removes \(seen.changedFields.joined(separator: ", "))")
         }
-        if seen.passesOrigin == false {
+        if seen.isOriginPassed == false {
             limit(
                 "the server cannot determine its public URL: forward Host, or set the URL in the server (Onward: --public-url)"
             )
         }
-        if seen.passesRanges == false {
+        if seen.isRangePassed == false {
             limit("Range or If-Range is lost: interrupted downloads restart from the beginning")
         }
     }

@@ -53,7 +53,7 @@ extension JSONReport<ServerPart> {
             report,
             of: ServerPart(
                 url: report.url, method: report.method, profile: report.base.word,
-                profiles: report.supportedProfiles.map(\.word), sends104: report.announces, limits: report.limits,
+                profiles: report.supportedProfiles.map(\.word), sends104: report.isAnnouncing, limits: report.limits,
                 download: report.download),
             strict: strict)
     }

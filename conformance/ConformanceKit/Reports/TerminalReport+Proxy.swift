@@ -5,9 +5,9 @@ extension TerminalReport {
     }
 
     /// The transcripts of the findings that are poor or bad, and the recommended settings.
-    package func closing(_ report: ProxyReport, showsTranscripts: Bool) -> String {
+    package func closing(_ report: ProxyReport, shouldShowTranscripts: Bool) -> String {
         var text = ""
-        if showsTranscripts {
+        if shouldShowTranscripts {
             for finding in report.findings where finding.grade == .bad || finding.grade == .poor {
                 text += "\n\(symbol(of: finding.grade)) " + paint(finding.title, .bold)
                 text += "  \(VisibleText.of(finding.answer))\n"

@@ -1,11 +1,11 @@
 /// The report for a terminal: a line for each case, then the failures with their transcripts, then the totals.
 package struct TerminalReport {
-    private let colors: Bool
+    private let hasColors: Bool
     private let width: Int
     private var heading = ""
 
-    package init(colors: Bool, width: Int) {
-        self.colors = colors
+    package init(hasColors: Bool, width: Int) {
+        self.hasColors = hasColors
         self.width = max(60, width)
     }
 
@@ -87,7 +87,7 @@ package struct TerminalReport {
     }
 
     func paint(_ text: String, _ paint: Paint) -> String {
-        colors ? "\u{1B}[\(paint.rawValue)m\(text)\u{1B}[0m" : text
+        hasColors ? "\u{1B}[\(paint.rawValue)m\(text)\u{1B}[0m" : text
     }
 
     private static func cut(_ text: String, to room: Int) -> String {

@@ -5,7 +5,7 @@ package struct RunReport: CaseReport {
     package let base: Profile
     package let supportedProfiles: [Profile]
     /// Whether the subject announces a creation with 104; `nil` if that is unknown, because it could not be reached.
-    package let announces: Bool?
+    package let isAnnouncing: Bool?
     package let limits: [String: Int64]
     package let download: String?
     /// Seconds since 1970.
@@ -20,7 +20,7 @@ package struct RunReport: CaseReport {
     package var remark: String {
         if supportedProfiles.isEmpty { return "supported versions unknown" }
         let versions = supportedProfiles.map(\.word).sorted().joined(separator: " ")
-        return "\(base), supports \(versions)\(announces == false ? ", sends no 104" : "")"
+        return "\(base), supports \(versions)\(isAnnouncing == false ? ", sends no 104" : "")"
     }
 }
 

@@ -49,7 +49,7 @@ package final class ServerRun {
         return RunReport(
             url: subject.endpoint.url, method: subject.method, base: subject.defaultProfile,
             supportedProfiles: subject.supportedProfiles,
-            announces: subject.announces, limits: subject.limits, download: subject.downloadSource?.rawValue,
+            isAnnouncing: subject.isAnnouncing, limits: subject.limits, download: subject.downloadSource?.rawValue,
             beganAt: began, milliseconds: (SystemClock.monotonicNanoseconds() - start) / 1_000_000, results: results,
             failure: failure)
     }
@@ -67,7 +67,7 @@ package final class ServerRun {
             results.append(result)
             outcomes[next.id] = result.outcome
             guard progress(result) else { return }
-            if lastAnswered == nil, result.outcome.needsTranscript, !isAnswering() { lastAnswered = next.id }
+            if lastAnswered == nil, result.outcome.isTranscriptNeeded, !isAnswering() { lastAnswered = next.id }
         }
     }
 
@@ -77,7 +77,7 @@ package final class ServerRun {
         for need in next.needs {
             switch outcomes[need] {
             case .skipped(let reason)?: return resultWithoutRun(next, .skipped("\(need) was skipped: \(reason)"))
-            case let outcome? where outcome.blocks: return resultWithoutRun(next, .blocked(by: need))
+            case let outcome? where outcome.isBlocking: return resultWithoutRun(next, .blocked(by: need))
             default: break
             }
         }
@@ -86,7 +86,7 @@ package final class ServerRun {
         let outcome = verify(next, context)
         let time = SystemClock.monotonicNanoseconds() - start
         context.cancelUploads()
-        let keepsTranscript = outcome.needsTranscript
+        let keepsTranscript = outcome.isTranscriptNeeded
         return CaseResult(
             info: next.info, outcome: outcome, notes: context.notes,
             transcript: keepsTranscript ? context.transcript.entries : [],
@@ -140,7 +140,7 @@ package final class ServerRun {
 
 extension Outcome {
     /// Whether reports show the transcript of a case with this outcome.
-    var needsTranscript: Bool {
+    var isTranscriptNeeded: Bool {
         switch self {
         case .fail, .warn, .setup, .harness: true
         case .pass, .skipped, .blocked: false

@@ -74,13 +74,13 @@ enum RestartCases {
             let size = try t.requireSmallDisk()
             let upload = try t.newUpload(t.partSize)
             var offset = Int64(t.partSize)
-            var refused = false
+            var isRefused = false
             // The last append exceeds the space on the disk.
-            for _ in 0..<16 where !refused {
+            for _ in 0..<16 where !isRefused {
                 let content = t.bytes(Int(clamping: size / 4), from: Int(offset))
                 // The connection may also end without a response.
                 guard let response = try? t.appending(upload, at: offset, complete: false, .bytes(content)) else {
-                    refused = true
+                    isRefused = true
                     break
                 }
                 if response.isSuccessful {
@@ -89,12 +89,12 @@ enum RestartCases {
                         try t.expect(reported == offset, "Upload-Offset: \(offset)", response.summary)
                     }
                 } else {
-                    refused = true
+                    isRefused = true
                     t.note("the response when the disk is full: \(response.summary)")
                 }
             }
             try t.expect(
-                refused, "a refusal when the disk of \(size) bytes is full", "\(offset) bytes acknowledged")
+                isRefused, "a refusal when the disk of \(size) bytes is full", "\(offset) bytes acknowledged")
             let reported = try t.expectDiskKeeps(upload, offset: offset, atMost: size)
             try t.restart()
             try t.expectDiskKeeps(upload, offset: reported, atMost: size)

@@ -10,7 +10,7 @@ final class Subject {
     /// The versions that the subject supports.
     var supportedProfiles: [Profile] = []
     /// Whether the subject announces a creation with 104; `nil` until that was probed.
-    var announces: Bool?
+    var isAnnouncing: Bool?
     /// The limits in the response to OPTIONS.
     var limits: [String: Int64] = [:]
     /// The source of the URL at which a finished file can be read; `nil` if it cannot be read.

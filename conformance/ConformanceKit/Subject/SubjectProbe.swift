@@ -11,7 +11,7 @@ struct SubjectProbe {
         let chosen = subject.settings.profiles
         let candidates = chosen.isEmpty ? Profile.versions.reversed().map(Profile.interop) : chosen
         let announced = try candidates.filter { try isAnnounced(in: $0) }
-        subject.announces = !announced.isEmpty
+        subject.isAnnouncing = !announced.isEmpty
         subject.supportedProfiles = chosen.isEmpty ? announced : chosen
         if subject.supportedProfiles.isEmpty {
             // A server that never sends 104 can still accept uploads.

@@ -11,16 +11,16 @@ struct ParsedHead: Sendable {
     /// Returns the position after the empty line that ends the header section; `nil` if this line has not arrived yet.
     static func end(of bytes: [UInt8], from start: Int) -> Int? {
         var index = start
-        var lineIsEmpty = true
+        var isLineEmpty = true
         var isFirst = true
         while index < bytes.count {
             switch bytes[index] {
             case UInt8(ascii: "\n"):
-                if lineIsEmpty && !isFirst { return index + 1 }
-                lineIsEmpty = true
+                if isLineEmpty && !isFirst { return index + 1 }
+                isLineEmpty = true
                 isFirst = false
             case UInt8(ascii: "\r") where index + 1 < bytes.count && bytes[index + 1] == UInt8(ascii: "\n"): break
-            default: lineIsEmpty = false
+            default: isLineEmpty = false
             }
             index += 1
         }

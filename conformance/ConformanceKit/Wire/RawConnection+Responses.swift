@@ -49,7 +49,8 @@ extension RawConnection {
         finalHead = nil
         let response = Response(
             status: head.status, fields: head.fields, content: body.kept, contentSize: body.size, interim: interim,
-            endsConnection: body.endsConnection, requestedAt: sentAt, arrivedAt: SystemClock.monotonicNanoseconds())
+            isConnectionEnded: body.isConnectionEnded, requestedAt: sentAt,
+            arrivedAt: SystemClock.monotonicNanoseconds())
         interim = []
         if let request { observer.observe(response, to: request, at: endpoint) }
         if body.kept.starts(with: Array("HTTP/1.".utf8)) {
@@ -113,7 +114,7 @@ extension RawConnection {
         let bounds: (kept: Int, total: Int64)
         var kept: [UInt8] = []
         var size: Int64 = 0
-        var endsConnection = false
+        var isConnectionEnded = false
 
         init(_ bounds: (kept: Int, total: Int64)) { self.bounds = bounds }
 
@@ -152,7 +153,7 @@ extension RawConnection {
                 try content.append(consume(Int(min(available, length - content.size))))
             }
         } else {
-            content.endsConnection = true
+            content.isConnectionEnded = true
             while ending == nil {
                 try content.append(consume(input.count - position))
                 do throws(Errno) { try receive(until: deadline) } catch {

@@ -40,9 +40,9 @@ package final class RawConnection {
     package private(set) var socket: (any ByteStream)?
     /// The number of bytes of content that a response keeps, and the maximum number that it may have.
     package var contentBounds = (kept: Bounds.keptContent, total: Bounds.content)
-    /// Everything that was received, if ``keepsInput`` is set.
+    /// Everything that was received, if ``shouldKeepInput`` is set.
     package private(set) var received: [UInt8] = []
-    package var keepsInput = false
+    package var shouldKeepInput = false
     /// The received bytes; those before `position` have been parsed.
     private(set) var input: [UInt8] = []
     private(set) var position = 0
@@ -209,7 +209,7 @@ package final class RawConnection {
             transcript.note("the peer closed its side of the connection", on: number)
         } else {
             transcript.received(input[known...], on: number)
-            if keepsInput { received += input[known...] }
+            if shouldKeepInput { received += input[known...] }
         }
     }
 

@@ -20,7 +20,7 @@ package struct Response: Sendable {
     /// The interim responses that preceded this response, in order.
     package let interim: [InterimResponse]
     /// Whether the content ended with the connection, because the response has no length.
-    package let endsConnection: Bool
+    package let isConnectionEnded: Bool
     /// The time, in monotonic nanoseconds, at which the first byte of the request was sent.
     package let requestedAt: Int64
     /// The time, in monotonic nanoseconds, at which the last byte was received.

@@ -8,7 +8,8 @@ import Testing
 struct MatrixTests {
     private func report(_ url: String, _ outcomes: [(String, Outcome)]) throws -> Data {
         let report = RunReport(
-            url: url, method: "POST", base: .interop(6), supportedProfiles: [.interop(5), .interop(6)], announces: true,
+            url: url, method: "POST", base: .interop(6), supportedProfiles: [.interop(5), .interop(6)],
+            isAnnouncing: true,
             limits: [:], download: nil, beganAt: 1_790_000_000, milliseconds: 1,
             results: outcomes.map { id, outcome in
                 CaseResult(

@@ -15,8 +15,8 @@ struct ProxyVerdictTests {
         behavior.chunkedAbort = behavior.abort
         behavior.earlyAnswer = .passed(milliseconds: 1)
         behavior.longestContent = 1 << 40
-        behavior.passesOrigin = true
-        behavior.passesRanges = true
+        behavior.isOriginPassed = true
+        behavior.isRangePassed = true
         change(&behavior)
         return ProxyVerdict(behavior)
     }
@@ -40,7 +40,7 @@ struct ProxyVerdictTests {
         for verdict in [
             behavior { $0.interim = .treatedAsFinal }, behavior { $0.interim = .fatal("503") },
             behavior { $0.chunkedAbort = .looksComplete }, behavior { $0.earlyAnswer = .late },
-            behavior { $0.passesOrigin = false }, behavior { $0.refusedContent = 1 << 21 },
+            behavior { $0.isOriginPassed = false }, behavior { $0.refusedContent = 1 << 21 },
         ] {
             #expect(verdict.usability == .limited && verdict.settings.count >= 1)
         }

@@ -186,10 +186,10 @@ final class ReferenceSession {
         let end = has(.endsLinesWithLF) ? "\n" : "\r\n"
         var text = "HTTP/1.1 \(reply.status) Status\(end)"
         for (name, value) in reply.fields { text += "\(name): \(value)\(end)" }
-        let forbidsContent = reply.status == 204 || reply.status == 304
-        if !forbidsContent { text += "Content-Length: \(reply.content.count)\(end)" }
+        let isContentForbidden = reply.status == 204 || reply.status == 304
+        if !isContentForbidden { text += "Content-Length: \(reply.content.count)\(end)" }
         var bytes = Array((text + end).utf8)
-        if !forbidsContent && (method != "HEAD" || has(.sendsContentToHead)) { bytes += reply.content }
+        if !isContentForbidden && (method != "HEAD" || has(.sendsContentToHead)) { bytes += reply.content }
         send(bytes)
     }
 

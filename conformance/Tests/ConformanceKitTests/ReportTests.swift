@@ -14,7 +14,7 @@ struct ReportTests {
         RunReport(
             url: "http://localhost/" + Self.hostile, method: "POST", base: .interop(8),
             supportedProfiles: [.interop(8)],
-            announces: true, limits: [:], download: nil, beganAt: 1_790_000_000, milliseconds: 61_234,
+            isAnnouncing: true, limits: [:], download: nil, beganAt: 1_790_000_000, milliseconds: 61_234,
             results: outcomes.enumerated().map { number, outcome in
                 CaseResult(
                     info: CaseInfo("4.\(2 + number % 2)/case-\(number)", .must, "4.2", Self.hostile),
@@ -80,7 +80,7 @@ struct ReportTests {
         let page = HTMLReport(report, strict: false).text
         #expect(page.contains("conformance of a client") && page.contains("<br/>get</h1>") && page.contains("seed 7"))
         #expect(!page.contains("<script"))
-        let text = TerminalReport(colors: false, width: 100).closing(report, strict: false)
+        let text = TerminalReport(hasColors: false, width: 100).closing(report, strict: false)
         #expect(text.contains("get  seed 7\n7 cases in 61.2 s: 1 pass, 1 fail"))
         #expect(text.hasSuffix("Does not conform.\n"))
     }
@@ -101,7 +101,7 @@ struct ReportTests {
     @Test("Control characters from a peer are escaped in terminal output and in tables")
     func controlCharacters() throws {
         let report = report(Self.outcomes, failure: Self.hostile)
-        var terminal = TerminalReport(colors: false, width: 200)
+        var terminal = TerminalReport(hasColors: false, width: 200)
         var text = report.results.map { terminal.line(of: $0) }.joined() + terminal.closing(report, strict: false)
         text += try MarkdownMatrix([
             MatrixSubject(try JSONReport(report, strict: false).data(), from: "a", name: Self.hostile)

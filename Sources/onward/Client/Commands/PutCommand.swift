@@ -103,7 +103,7 @@ enum PutCommand {
         }
         let jobs = plan.paths.map { TransferJob($0, to: plan.url, settings) }
         let identities = jobs.map(\.identity)
-        finished.openList(of: identities, shouldRestart: settings.restarts)
+        finished.openList(of: identities, shouldRestart: settings.shouldRestart)
         var uploads = SeveralUploads(jobs, settings, report, signals, clients, finished)
         let transfers = SimultaneousTransfers(settings, report, signals, uploads.progress)
         let result = await transfers.run(&uploads)

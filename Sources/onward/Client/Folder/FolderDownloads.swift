@@ -53,7 +53,7 @@ private struct FolderDownload: Sendable {
 
     func run(_ spareLock: StateLock?) async -> (status: ExitStatus, lock: StateLock?) {
         // If there is a state, there may also be a partial file.
-        if !folder.settings.restarts, !folder.hasState(identity), let size = await unchangedSize() {
+        if !folder.settings.shouldRestart, !folder.hasState(identity), let size = await unchangedSize() {
             report.begin(identity, kept: size, total: size, reference: nil)
             report.completed(status: 200, location: identity.url, size: size, skipped: .unchanged)
             return (.done, spareLock)

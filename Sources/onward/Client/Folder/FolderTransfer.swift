@@ -56,7 +56,7 @@ struct FolderTransfer: Sendable {
     /// - Returns: a flag that ends the count.
     func countFiles(in directory: FileDescriptor) -> StopFlag {
         let flag = StopFlag()
-        guard report.showsProgress else { return flag }
+        guard report.isProgressShown else { return flag }
         BlockingWork.start { [progress] in
             if let total = LocalTree.total(of: directory, while: { !flag.isRaised }) { progress.setTotal(total) }
         }

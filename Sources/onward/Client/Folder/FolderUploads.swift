@@ -25,7 +25,7 @@ struct FolderUploads: TransferSequence {
         while !folder.signals.isStopRequested, let item = tree.next() {
             switch item {
             case .directory(let path):
-                if !tree.isFolderMissing, !folder.settings.restarts {
+                if !tree.isFolderMissing, !folder.settings.shouldRestart {
                     tree.isFolderMissing = await folder.isMissing(path)
                 }
             case .file(let file):
@@ -65,7 +65,7 @@ private struct FolderUpload: Sendable {
 
     func run(_ spareLock: StateLock?) async -> (status: ExitStatus, lock: StateLock?) {
         let size = file.status.size
-        if !folder.settings.restarts {
+        if !folder.settings.shouldRestart {
             let record = file.isFolderMissing ? nil : sent.record(of: file)
             if !file.isFolderMissing, await isUnchanged(record) {
                 // An earlier process was killed before it had removed the state.
@@ -128,7 +128,7 @@ private struct FolderUpload: Sendable {
                 advice: "Run the same command again to send it.")
         }
         var request = TransferRequest(folder.url.entry(file.path).request, method: .put, fields: folder.settings.fields)
-        if folder.settings.sendsDigest {
+        if folder.settings.shouldSendDigest {
             var digest = RunningDigest(.sha256)
             content.withUnsafeBytes { digest.update($0) }
             request.fields.set("Repr-Digest", DigestField(values: [(.sha256, digest.finalized())]).serialized)

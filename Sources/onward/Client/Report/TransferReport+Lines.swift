@@ -66,7 +66,7 @@ extension TransferReport {
 
     /// The beginning of a message about one of several files.
     func subject(_ identity: TransferIdentity) -> String {
-        guard namesFile else { return "" }
+        guard shouldNameFile else { return "" }
         let name = group?.folder.flatMap { identity.path.relative(to: $0) } ?? identity.fileName
         return DisplayText.printable((name.isEmpty ? identity.path : name).description) + ": "
     }

@@ -51,7 +51,7 @@ final class TransferReport: Sendable {
     let output: CommandOutput
     let errors: CommandOutput
     /// Whether messages name the file, because the command has several transfers.
-    let namesFile: Bool
+    let shouldNameFile: Bool
     /// The progress of all files that the command sends, including that of this transfer; `nil` if progress is shown for
     /// each transfer.
     let group: GroupProgress?
@@ -59,7 +59,7 @@ final class TransferReport: Sendable {
     init(command: String, style: Style) {
         self.command = command
         self.style = style
-        namesFile = false
+        shouldNameFile = false
         group = nil
         output = CommandOutput(descriptor: STDOUT_FILENO) { count in
             JSONLine([("event", .text("dropped")), ("lines", .number(Int64(count)))]).text
@@ -83,7 +83,7 @@ final class TransferReport: Sendable {
         style = report.style
         output = report.output
         errors = report.errors
-        namesFile = true
+        shouldNameFile = true
         self.group = group
     }
 
@@ -212,7 +212,7 @@ final class TransferReport: Sendable {
 
     /// Writes information for a person, except with `--json` and `--quiet`.
     func note(_ text: String) {
-        guard showsProgress else { return }
+        guard isProgressShown else { return }
         write(text)
     }
 
@@ -233,11 +233,11 @@ final class TransferReport: Sendable {
     func head(_ record: TransferRecord) { write(HeadLines.of(record).joined(separator: "\n")) }
 
     /// Whether the progress is shown to a person, even while no bytes move.
-    var showsProgress: Bool { style == .terminal || style == .lines }
+    var isProgressShown: Bool { style == .terminal || style == .lines }
 
     /// Calls `body` twice a second until the task is canceled. Returns `nil` if progress is not shown.
     func everyHalfSecond(_ body: @escaping @Sendable () -> Void) -> Task<Void, Never>? {
-        guard showsProgress else { return nil }
+        guard isProgressShown else { return nil }
         return Task {
             while !Task.isCancelled {
                 try? await Task.sleep(for: .milliseconds(500))
@@ -248,7 +248,7 @@ final class TransferReport: Sendable {
 
     /// Updates the progress, after some time or after a change of the window size.
     func refresh() {
-        guard showsProgress else { return }
+        guard isProgressShown else { return }
         state.withLock { state in
             guard state.identity != nil else { return }
             showProgress(&state)

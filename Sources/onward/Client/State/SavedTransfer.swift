@@ -14,13 +14,18 @@ struct SavedTransfer: Sendable, Hashable {
         var caFile: FilePath?
         var appendSize: Int64?
         /// `true`, or `nil` for states of earlier versions and for transfers without `--netrc`.
-        var usesNetrc: Bool?
+        var shouldUseNetrc: Bool?
         var certificate: FilePath?
         var key: FilePath?
 
+        private enum CodingKeys: String, CodingKey {
+            case tokenFile, caFile, appendSize, certificate, key
+            case shouldUseNetrc = "shouldUseNetrc"
+        }
+
         /// A description of the credentials of the transfer, for messages.
         var credentials: String {
-            if usesNetrc == true { return "--netrc" }
+            if shouldUseNetrc == true { return "--netrc" }
             return tokenFile.map { "--token-file \(ProgressMessages.shellWord($0))" }
                 ?? "those of the --header or URL of the earlier command, if it had any; they are not saved"
         }

@@ -141,7 +141,7 @@ struct HostileResponseTests {
         for number in 0..<400 * HostileResponses.factor {
             var responses = HostileResponses(seed: seed &* 7_000_003 &+ UInt64(number))
             #expect(endsDownload(&responses), "seed \(seed), sequence \(number)")
-            #expect(endsUpload(&responses), "seed \(seed), sequence \(number)")
+            #expect(isEndOfUpload(&responses), "seed \(seed), sequence \(number)")
         }
     }
 
@@ -181,7 +181,7 @@ struct HostileResponseTests {
         return false
     }
 
-    private func endsUpload(_ responses: inout HostileResponses) -> Bool {
+    private func isEndOfUpload(_ responses: inout HostileResponses) -> Bool {
         var retry = RetryPolicy()
         retry.maxRetriesWithoutProgress = 3
         let length: Int64? = responses.chance(4) ? nil : 3000
@@ -189,7 +189,7 @@ struct HostileResponseTests {
             dialect: .interop8, style: CreationStyle.allCases[responses.number(0...3)],
             method: responses.chance(2) ? .put : .post, length: length, maxRequestContentLength: nil,
             fields: Fields(),
-            allowsOtherOrigin: responses.chance(2))
+            isOtherOriginAllowed: responses.chance(2))
         var machine = ClientUpload(intent, retry: retry, random: { 0 })
         let base = RequestURI("http://127.0.0.1:9/files/")
         func parsed(_ head: (status: Status, fields: Fields)) -> ClientResponseHead {

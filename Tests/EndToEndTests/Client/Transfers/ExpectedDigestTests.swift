@@ -21,7 +21,7 @@ struct ExpectedDigestTests {
     func upload() async throws {
         let model = ScriptedUpload()
         let server = try ScriptedServer { try model.serve($0, $1) }
-        let fixture = try UploadFixture { $0.sendsDigest = true }
+        let fixture = try UploadFixture { $0.shouldSendDigest = true }
         var request = TransferRequest(server.url + "/target", method: .put, fields: ["Repr-Digest": "sha-256=:AAAA:"])
         request.expectedDigests = [.sha512: bytes.digest(.sha512)]
         _ = try await fixture.client.upload(request, from: DataSource(Data(bytes))).value()

@@ -101,7 +101,7 @@ struct UploadPrivacyTests {
         let calls = Monitor(0)
         let fixture = try UploadFixture {
             $0.fields = ["Authorization": "Bearer SECRET", "X-Api-Key": "SECRET"]
-            $0.allowsOtherOrigin = true
+            $0.isOtherOriginAllowed = true
             $0.authorize = { _ in calls.withLock { $0 += 1 } }
         }
         let upload = fixture.client.upload(
@@ -168,7 +168,7 @@ struct UploadPrivacyTests {
         for isAllowed in [false, true] {
             model.inventory.drop(to: 0)
             let fixture = try UploadFixture {
-                $0.allowsOtherOrigin = isAllowed
+                $0.isOtherOriginAllowed = isAllowed
                 $0.fields = ["Authorization": "Bearer SECRET"]
             }
             let upload = fixture.client.upload(
@@ -196,7 +196,7 @@ struct UploadPrivacyTests {
         }
         let fixture = try UploadFixture {
             $0.fields = ["Authorization": "Bearer SECRET"]
-            $0.allowsOtherOrigin = true
+            $0.isOtherOriginAllowed = true
             $0.authorize = { $0.fields.set("Cookie", "SECRET") }
         }
         let upload = fixture.client.upload(

@@ -84,7 +84,7 @@ struct UploadServerTests {
     func digest() async throws {
         try await withServer { server in
             let bytes = Payload.bytes(2_000_000)
-            let fixture = try UploadFixture { $0.sendsDigest = true }
+            let fixture = try UploadFixture { $0.shouldSendDigest = true }
             let request = TransferRequest(server.url("/files/a.bin"), method: .put)
             _ = try await fixture.client.upload(request, from: try fixture.file(bytes)).value()
             expectSame(server.published("a.bin") ?? [], bytes)

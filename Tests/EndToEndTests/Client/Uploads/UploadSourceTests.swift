@@ -68,7 +68,7 @@ struct UploadSourceTests {
     @Test("a source that changes while its digest is computed ends the upload, and no request is sent")
     func changedMeanwhile() async throws {
         let server = try ScriptedServer { _, reply in try reply.respond(500) }
-        let fixture = try UploadFixture { $0.sendsDigest = true }
+        let fixture = try UploadFixture { $0.shouldSendDigest = true }
         let error = await fixture.client.upload(
             TransferRequest(server.url + "/x", method: .put), from: ChangingSource()
         ).failure()
@@ -165,7 +165,7 @@ struct UploadSourceTests {
 
     @Test("a pause of the upload stops the computation of the digest")
     func digestIsCancellable() async throws {
-        let fixture = try UploadFixture { $0.sendsDigest = true }
+        let fixture = try UploadFixture { $0.shouldSendDigest = true }
         let path = fixture.directory.path + "/sparse"
         try FileDescriptor.open(path, [.readWrite, .create]).truncate(to: 64 << 30)
         let upload = fixture.client.upload(

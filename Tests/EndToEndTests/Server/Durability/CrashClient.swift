@@ -20,7 +20,7 @@ struct CrashClient {
         var method: String
         var beginning: Beginning
         var sendsLength: Bool
-        var sendsDigest: Bool
+        var shouldSendDigest: Bool
         var location: String?
         /// The highest offset that the server has reported.
         var reported = 0
@@ -120,7 +120,7 @@ struct CrashClient {
             method: Bool.random(using: &random) ? "PUT" : "POST",
             beginning: random.oneIn(12)
                 ? .plain : [.complete, .complete, .part, .empty].randomElement(using: &random) ?? .part,
-            sendsLength: Bool.random(using: &random), sendsDigest: random.oneIn(4))
+            sendsLength: Bool.random(using: &random), shouldSendDigest: random.oneIn(4))
         upload.isReplacement = upload.method == "PUT" && random.oneIn(4)
         rename(&upload)
         return upload
@@ -196,7 +196,7 @@ struct CrashClient {
         if upload.method == "POST" {
             request = request.with("Content-Disposition", "attachment; filename=\"\(upload.name)\"")
         }
-        if upload.sendsDigest { request = request.with("Repr-Digest", digest(upload.bytes)) }
+        if upload.shouldSendDigest { request = request.with("Repr-Digest", digest(upload.bytes)) }
         let connection = try connect()
         try send(request, upload.bytes.prefix(part), on: connection, &upload, from: 0)
         let response = try finish(connection, request.method, &upload)

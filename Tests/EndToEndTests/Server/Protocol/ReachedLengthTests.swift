@@ -79,7 +79,7 @@ struct ReachedLengthTests {
         arguments: completing)
     func cut(version: Interop) throws {
         try withServer { server in
-            let location = try received(server, version, keepsConnection: false)
+            let location = try received(server, version, isConnectionKept: false)
             try server.awaitInterruption("PATCH")
             // The content of the retrieval itself does not belong to the upload.
             let head = Request("HEAD", location, Request.versionField(version), .bytes([1, 2, 3]))
@@ -141,7 +141,7 @@ struct ReachedLengthTests {
 
     /// Creates an upload to `f` whose content has arrived, by a chunked append that does not end.
     private func received(
-        _ server: ServerProcess, _ version: Interop, keepsConnection: Bool = true
+        _ server: ServerProcess, _ version: Interop, isConnectionKept: Bool = true
     ) throws -> String {
         let location = try server.begin(version, "/files/f", [], length: Self.content.count)
         let connection = try server.connect()
@@ -151,7 +151,7 @@ struct ReachedLengthTests {
             server.unfinished.values.contains(Self.content.count) ? true : nil
         }
         try #require(isReceived == true)
-        if keepsConnection {
+        if isConnectionKept {
             // A retrieval in version 8 stores the bytes that have arrived, and completes nothing.
             #expect(try server.retrieve(location, .v8).offset == Int64(Self.content.count))
         } else {

@@ -74,7 +74,7 @@ struct AsyncTargetTests {
 
     /// Waits for ever, except in a repeated completion; it can ignore the cancellation of its task.
     private struct Endless: TargetHandler {
-        let completionIsRepeatable: Bool
+        let isCompletionRepeatable: Bool
         let ignoresCancellation: Bool
         let calls = Monitor(0)
 
@@ -144,7 +144,7 @@ struct AsyncTargetTests {
         "A stop cancels a handler after the drain timeout; the upload counts as interrupted",
         arguments: [true, false], [true, false])
     func stopping(isRepeatable: Bool, ignoresCancellation: Bool) throws {
-        let handler = Endless(completionIsRepeatable: isRepeatable, ignoresCancellation: ignoresCancellation)
+        let handler = Endless(isCompletionRepeatable: isRepeatable, ignoresCancellation: ignoresCancellation)
         let host = try EmbeddedServer(
             drainTimeout: .milliseconds(100), processingWait: .milliseconds(200), targets: [("e", handler)])
         let location = try host.begin(.v8, "POST", "/e/x", [1, 2])
@@ -167,7 +167,7 @@ struct AsyncTargetTests {
 
     @Test("A stop does not wait for respond longer than for complete", arguments: [true, false])
     func stoppingResponse(ignoresCancellation: Bool) throws {
-        let handler = Endless(completionIsRepeatable: false, ignoresCancellation: ignoresCancellation)
+        let handler = Endless(isCompletionRepeatable: false, ignoresCancellation: ignoresCancellation)
         let host = try EmbeddedServer(
             drainTimeout: .milliseconds(100), processingWait: .milliseconds(200), targets: [("e", handler)])
         let connection = try host.connect()
@@ -218,7 +218,7 @@ struct AsyncTargetTests {
 
     /// Cannot process an upload in the first call.
     private struct Unavailable: TargetHandler {
-        var completionIsRepeatable = true
+        var isCompletionRepeatable = true
         var retryAfter = Duration.milliseconds(4001)
         let calls = Monitor(0)
 
@@ -300,7 +300,7 @@ struct AsyncTargetTests {
 
     @Test("An upload whose completion must not be repeated fails if its handler is unavailable")
     func unavailableOnce() throws {
-        let handler = Unavailable(completionIsRepeatable: false)
+        let handler = Unavailable(isCompletionRepeatable: false)
         let host = try EmbeddedServer(targets: [("u", handler)])
         let location = try host.begin(.v8, "POST", "/u/x", [1, 2])
         for _ in 1...2 {

@@ -14,7 +14,7 @@ final class EmbeddedServer {
     let port: UInt16
 
     init(
-        limits: UploadLimits = UploadLimits(maxAge: 604_800), announcesWithoutVersion: Bool = false,
+        limits: UploadLimits = UploadLimits(maxAge: 604_800), isAnnouncedWithoutVersion: Bool = false,
         drainTimeout: Duration = .seconds(30), processingWait: Duration = .seconds(5), store: UploadStore? = nil,
         targets: [(prefix: String, handler: any TargetHandler)]
     ) throws {
@@ -27,7 +27,7 @@ final class EmbeddedServer {
         // The port is fixed, because tests start another server with the same address.
         let configuration = try ServerConfiguration(
             listeners: [.tcp(host: "127.0.0.1", port: FixedPort.next())], limits: limits,
-            announcesWithoutVersion: announcesWithoutVersion, drainTimeout: drainTimeout, logLevel: .error)
+            isAnnouncedWithoutVersion: isAnnouncedWithoutVersion, drainTimeout: drainTimeout, logLevel: .error)
         server = Server(
             configuration: configuration, store: self.store,
             handlers: [("files", FilesHandler(store: self.store))] + targets)

@@ -98,9 +98,9 @@ struct EmbeddingTests {
         #expect(try host.exchange(.get("/")).status == 404)
     }
 
-    @Test("CRE-01: announcesWithoutVersion announces uploads without a version")
+    @Test("CRE-01: isAnnouncedWithoutVersion announces uploads without a version")
     func announcing() throws {
-        let host = try EmbeddedServer(announcesWithoutVersion: true, targets: [("inbox", RecordingTarget())])
+        let host = try EmbeddedServer(isAnnouncedWithoutVersion: true, targets: [("inbox", RecordingTarget())])
         let response = try host.exchange(.creation(nil, "POST", "/inbox/x", complete: true, .bytes([1])))
         let announcement = try #require(response.interim.first)
         #expect(announcement.location?.hasPrefix("/uploads/") == true)

@@ -60,7 +60,7 @@ struct StreamingTargetTests {
 
     private struct Counting: TargetHandler {
         let released = Monitor(0)
-        var storesQuery: Bool { true }
+        var shouldStoreQuery: Bool { true }
 
         func methods(of target: Target) -> [HTTPSemantics.Method] { [.get, .head, .post] }
         func accept(_ proposal: UploadProposal) -> Acceptance { .accept }
