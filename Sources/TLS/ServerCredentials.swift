@@ -57,10 +57,11 @@ public final class ServerCredentials: Sendable {
 
     /// The GnuTLS priority string of the server: only TLS 1.3 and 1.2 (RFC 8996), with forward secrecy, authenticated
     /// encryption and elliptic curves, without SHA-1, in the order of the server. Finite field groups are excluded
-    /// because they cost a server much more time than an attacking client.
+    /// because they cost a server much more time than an attacking client. AES-128-GCM is the first cipher because it
+    /// takes the least time of both sides, and no attack on it is practical.
     public static let priorities = [
         "NORMAL", "%SERVER_PRECEDENCE", "-VERS-ALL", "+VERS-TLS1.3", "+VERS-TLS1.2", "-KX-ALL", "+ECDHE-ECDSA",
-        "+ECDHE-RSA", "-CIPHER-ALL", "+AES-256-GCM", "+CHACHA20-POLY1305", "+AES-128-GCM", "-MAC-ALL", "+AEAD",
+        "+ECDHE-RSA", "-CIPHER-ALL", "+AES-128-GCM", "+AES-256-GCM", "+CHACHA20-POLY1305", "-MAC-ALL", "+AEAD",
         "-GROUP-ALL", "+GROUP-X25519", "+GROUP-SECP256R1", "+GROUP-SECP384R1", "+GROUP-SECP521R1",
         "-SIGN-RSA-SHA1", "-SIGN-ECDSA-SHA1",
     ].joined(separator: ":")

@@ -74,12 +74,12 @@ struct TLSPolicyTests {
     @Test("the server's order of suites has precedence over the client's")
     func order() throws {
         let fixture = try TLSFixture()
-        let reversed = "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-RSA-CHACHA20-POLY1305:ECDHE-RSA-AES256-GCM-SHA384"
+        let reversed = "ECDHE-RSA-CHACHA20-POLY1305:ECDHE-RSA-AES256-GCM-SHA384:ECDHE-RSA-AES128-GCM-SHA256"
         #expect(
-            try handshake(fixture, "-tls1_2", "-cipher", reversed).contains("Cipher is ECDHE-RSA-AES256-GCM-SHA384"))
-        let newer = "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_256_GCM_SHA384"
+            try handshake(fixture, "-tls1_2", "-cipher", reversed).contains("Cipher is ECDHE-RSA-AES128-GCM-SHA256"))
+        let newer = "TLS_CHACHA20_POLY1305_SHA256:TLS_AES_256_GCM_SHA384:TLS_AES_128_GCM_SHA256"
         #expect(
-            try handshake(fixture, "-tls1_3", "-ciphersuites", newer).contains("Cipher is TLS_AES_256_GCM_SHA384"))
+            try handshake(fixture, "-tls1_3", "-ciphersuites", newer).contains("Cipher is TLS_AES_128_GCM_SHA256"))
     }
 
     @Test("a ticket resumes a session, without early data", arguments: ["-tls1_2", "-tls1_3"])
