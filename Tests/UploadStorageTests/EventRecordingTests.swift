@@ -142,7 +142,7 @@ import Testing
         let lease = try fixture.store.create(.testing(length: 0))
         try lease.beginProcessing(shouldMarkDurably: true)
         try fixture.reopen { $0.shouldRecordEvents = true }
-        #expect(try kinds(fixture) == [.created, .refused])
+        #expect(try fixture.sweep(until: { try kinds(fixture) == [.created, .refused] }))
         #expect(try events(fixture).last?.status == 500)
     }
 
@@ -203,7 +203,12 @@ import Testing
         #expect(try !store.hasEvent(numbers[0]) && !store.hasEvent(numbers[1]))
         var counts = try #require(store.eventStatistics)
         #expect(counts.waiting == 3 && counts.setAside == 2 && counts.recorded == 6 && counts.oldest != nil)
-        #expect(try store.dropEvents(olderThan: 0, keeping: 4) == [numbers[1]])
+        // A server of a cluster drops events once it has found that it is the one that delivers them.
+        let dropped = try pollUntil(within: .seconds(10)) {
+            let dropped = try store.dropEvents(olderThan: 0, keeping: 4)
+            return dropped.isEmpty ? nil : dropped
+        }
+        #expect(dropped == [numbers[1]])
         #expect(try store.dropEvents(olderThan: .max, isOnlySetAside: true, keeping: 100) == [numbers[2]])
         #expect(try store.dropEvents(olderThan: .max, keeping: 100) == Array(numbers[3...]))
         counts = try #require(store.eventStatistics)

@@ -131,6 +131,16 @@ final class StoreFixture: Sendable {
             configuration: configuration)
     }
 
+    /// Whether the condition is true after a start. A server of a cluster has to sweep until it is: another server may still
+    /// process an upload, so it is not ended before the session of the sweeping server is steady.
+    func sweep(until condition: () throws -> Bool) throws -> Bool {
+        if kind != .cluster { return try condition() }
+        return try pollUntil(within: .seconds(60)) {
+            _ = store.sweepPart()
+            return try condition() ? true : nil
+        } ?? false
+    }
+
     func usage(of principal: String) -> Usage { store.currentUsage(of: principal)?[principal] ?? Usage() }
 
     /// The number of blobs of unfinished uploads; in a cluster only of those that have bytes.

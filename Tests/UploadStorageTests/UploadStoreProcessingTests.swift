@@ -68,7 +68,7 @@ import Testing
         try marked.beginProcessing(shouldMarkDurably: true)
         try unmarked.beginProcessing(shouldMarkDurably: false)
         try fixture.reopen { $0.interruptedResponse = Response(status: 503) }
-        #expect(try fixture.store.record(ids[0]).phase == .complete(Response(status: 503)))
+        #expect(try fixture.sweep { try fixture.store.record(ids[0]).phase == .complete(Response(status: 503)) })
         #expect(try fixture.store.record(ids[1]).phase == .receiving)
         #expect(try fixture.blobCount() == (kind == .cluster ? 0 : 1))
         marked.release()
