@@ -138,13 +138,19 @@ extension ServeCommand {
                             "64",
                             """
                             wrong usage, an unusable file that an option names (token file, certificate, key, secrets of events,
-                            routes), or an address that other machines can reach without any of --token-file, --auth-url,
+                            routes, programs of --check and --events), or an address that other machines can reach without any of --token-file, --auth-url,
                             --route, --routes-file and --allow-anonymous
                             """
                         ),
                         ("69", "cannot listen on an address"),
                         ("71", "the system cannot provide something that the server needs, such as a thread"),
-                        ("74", "unusable data directory, or unusable directory of handover="),
+                        (
+                            "74",
+                            """
+                            unusable data directory, unusable directory of handover=, or with --catalog a database that cannot
+                            be used, for example because a newer version has changed its tables
+                            """
+                        ),
                         (
                             "75",
                             """
