@@ -57,7 +57,9 @@ struct SoakTests {
             #expect(after.descriptors <= before.descriptors + kept, "\(seed): \(before), \(after)")
             #expect(after.threads <= before.threads, "\(seed): \(before), \(after)")
             let growth = (after.resident - before.resident) / server.process.all.count
-            #expect(growth <= 24 << 10, "\(seed): \(before), \(after)")
+            // With an object storage each upload that is slow for a moment has a buffer.
+            let buffers = server.shared == nil ? 24 << 10 : 64 << 10
+            #expect(growth <= buffers, "\(seed): \(before), \(after)")
             let unfinished = [first, second, third].reduce(0) { $0 + $1.world.unfinished }
             if Self.isLong {
                 let isEmpty: Bool? = pollUntil(within: .seconds(120)) { server.unfinished.isEmpty ? true : nil }
