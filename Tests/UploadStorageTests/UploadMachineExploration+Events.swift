@@ -47,7 +47,7 @@ extension UploadMachineExploration {
                 (next.advance, next.waitingHolder) = (advance, nil)
                 if world.machine.notification == .atEnd { next.caller = lease }
             }
-        case .queue: if !next.machine.queueAcknowledgment(as: lease) { return nil }
+        case .queue: if next.machine.queueAcknowledgment(as: lease) == .notNeeded { return nil }
         case .process:
             let reservation = try next.machine.beginProcessing(as: lease, shouldMarkDurably: true)
             guard case .granted(let shouldAcknowledge) = reservation else {
@@ -63,7 +63,7 @@ extension UploadMachineExploration {
             try world.machine.require(lease)
             guard isProcessing, isDurable else { return nil }
             next.machine.markFailed()
-        case .unmark: if !next.machine.unmark(as: lease) { return nil }
+        case .unmark: if next.machine.unmark(as: lease) == .done { return nil }
         case .processingFailed: next.machine.processingFailed(as: lease)
         case .endProcessing: _ = next.machine.endProcessing(as: lease)
         case .publish:
@@ -80,7 +80,7 @@ extension UploadMachineExploration {
             next.hasRow = true
             next.recorded = max(world.recorded, world.machine.received)
             if !world.hasRow { next.machine.record(offset: world.machine.received) }
-            _ = next.machine.decide()
+            next.machine.decide()
         case .leaveDecided:
             guard isProcessing else { return nil }
             next.machine.leaveDecided(as: lease)
@@ -98,7 +98,7 @@ extension UploadMachineExploration {
             }
             next.waitingHolder = nil
             (next.ending, next.endsProcessing) = (lease, isProcessing)
-        case .observe: if !next.machine.observe(lease) { return nil }
+        case .observe: next.machine.observe(lease)
         case .appendFailed:
             _ = try next.machine.beginAppending(1, as: lease)
             next.machine.appendingStopped()
@@ -175,7 +175,7 @@ extension UploadMachineExploration {
                 switch world.removal {
                 case .loading, .loadingEarly:
                     let row = row(offset: world.recorded, expiresAt: world.removal == .loading ? 0 : 1)
-                    if next.machine.loadExpired(row, at: 0) {
+                    if next.machine.loadExpired(row, at: 0) == .removable {
                         next.machine.beginRemoval()
                         next.removal = world.removal == .loading ? .begun : .begunEarly
                     }
@@ -269,9 +269,13 @@ extension UploadMachineExploration {
             (next.hasRow, next.isReported, next.reported) = (false, false, 0)
         case .endUse:
             guard world.leases.isEmpty, world.arrived.isEmpty, world.work == nil, world.removal == .none,
-                world.machine.acknowledgment == .idle, let end = next.machine.endWithoutRow(isTransient: false)
+                world.machine.acknowledgment == .idle
             else { return nil }
-            if end.epoch != nil { next.hasRow = false }
+            switch next.machine.endWithoutRow(isTransient: false) {
+            case .refused: return nil
+            case .ended: break
+            case .removeRow: next.hasRow = false
+            }
         case .expire, .expireEarly:
             guard world.work == nil, world.removal == .none else { return nil }
             let hasExpired = event == .expire
@@ -283,14 +287,14 @@ extension UploadMachineExploration {
                 next.removal = hasExpired ? .begun : .begunEarly
             }
         case .removed:
-            guard world.removal == .begun, world.isHeld || !world.hasRow, next.machine.endAcknowledging() else {
-                return nil
-            }
+            guard world.removal == .begun, world.isHeld || !world.hasRow,
+                next.machine.continueRemoval() == .removeRow
+            else { return nil }
             next.removal = .none
             (next.hasRow, next.recorded, next.isReported, next.reported) = (false, 0, false, 0)
             next.machine.forget()
         case .removalFailed:
-            guard world.removal == .begun, next.machine.endAcknowledging() else { return nil }
+            guard world.removal == .begun, next.machine.continueRemoval() == .removeRow else { return nil }
             next.removal = .none
             next.machine.removalFailed()
         case .holdRelease, .holdReleaseLate:
@@ -301,7 +305,7 @@ extension UploadMachineExploration {
                 next.holdRelease?.isPaused = false
                 next.holdRelease?.hasQueued = false
             case .acknowledge(let event): next.holdRelease = HoldRelease(event: event)
-            case .release(let event): next.isHeld = !next.machine.endHoldRelease(event) && world.isHeld
+            case .release(let event): next.isHeld = next.machine.endHoldRelease(event) == .kept && world.isHeld
             }
         case .continueHoldRelease:
             guard let holdRelease = world.holdRelease, !holdRelease.isPaused else { return nil }
@@ -310,13 +314,13 @@ extension UploadMachineExploration {
             case .acknowledge: next.holdRelease?.hasQueued = true
             case .release:
                 next.holdRelease = nil
-                next.isHeld = !next.machine.endHoldRelease(holdRelease.event) && world.isHeld
+                next.isHeld = next.machine.endHoldRelease(holdRelease.event) == .kept && world.isHeld
             }
         case .pauseHoldRelease:
             guard let holdRelease = world.holdRelease else { return nil }
             next.holdRelease?.isPaused = true
             next.holdRelease?.hasPaused = true
-            _ = next.machine.allowTakeOver(of: holdRelease.event.epoch)
+            next.machine.allowTakeOver(of: holdRelease.event.epoch)
         }
         next.renumberTickets()
         return next == world ? nil : next

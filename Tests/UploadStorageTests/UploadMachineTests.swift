@@ -126,7 +126,7 @@ import Testing
             let expiry = machine.beginExpiry(of: nil, at: 5)
             #expect(expiry == .load)
             defer { #expect(machine.activity == .idle) }
-            return machine.loadExpired(row, at: 5)
+            return machine.loadExpired(row, at: 5) == .removable
         }
         #expect(isRemovable { _ in })
         #expect(!isRemovable { $0.expiresAt = 6 })
@@ -151,36 +151,36 @@ import Testing
         recorded.reserve(3)
         let epoch = recorded.epoch
         let refused = recorded.endWithoutRow(isTransient: false)
-        #expect(refused == nil)
+        #expect(refused == .refused)
         var plain = recorded
         let end = plain.endWithoutRow(isTransient: true)
-        #expect(end?.epoch == epoch && end?.reserved == 3)
+        #expect(end == .removeRow(reserved: 3, epoch: epoch))
         #expect(!plain.isLoaded && !plain.isCurrent(epoch))
         let second = plain.endWithoutRow(isTransient: true)
-        #expect(second == nil)
+        #expect(second == .refused)
         var unrecorded = UploadMachineExploration.start(isRecorded: false).machine
         var unknown = unrecorded
         let unrefused = unrecorded.endWithoutRow(isTransient: false)
-        #expect(unrefused != nil && unrefused?.epoch == nil)
+        #expect(unrefused == .ended(reserved: 0))
         // The commit may have created the row, which must not remain.
         unknown.recordingFailed()
         #expect(!unknown.isRecorded)
         let uncertain = unknown.endWithoutRow(isTransient: false)
-        #expect(uncertain?.epoch == epoch)
+        #expect(uncertain == .removeRow(reserved: 0, epoch: epoch))
     }
 
     @Test("a holder that ends the processing, and is about to respond, is not notified of a take-over")
     func endOfProcessing() throws {
         var machine = UploadMachineExploration.start(isRecorded: true).machine
-        let isCurrent = machine.observe(machine.epoch)
-        #expect(isCurrent)
+        machine.observe(machine.epoch)
+        #expect(machine.notification == .atEnd)
         _ = try machine.beginProcessing(as: machine.epoch, shouldMarkDurably: false)
         var responding = machine
         _ = responding.endProcessing(as: machine.epoch)
         for (isNotified, var machine) in [(true, machine), (false, responding)] {
             machine.takeOver(exclusive: false)
             let (first, second) = (machine.beginNotification(), machine.beginNotification())
-            #expect(first == isNotified && !second)
+            #expect(first == (isNotified ? .due : .none) && second == .none)
         }
     }
 
@@ -206,8 +206,7 @@ import Testing
         machine.append(4)
         let undecided = machine.leaveRow()
         #expect(undecided == nil)
-        let replaces = machine.decide()
-        #expect(!replaces)
+        machine.decide()
         let surplus = machine.leaveRow()
         #expect(surplus == 6)
         #expect(!machine.isLoaded && !machine.isDecided && !machine.isCurrent(epoch) && machine.reserved == 0)

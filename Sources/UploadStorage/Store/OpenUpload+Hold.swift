@@ -67,7 +67,7 @@ extension OpenUpload {
             }
             if step == nil, SystemClock.monotonicNanoseconds() < holdRelease.deadline {
                 // The other store may not repeat its request.
-                update { _ = $0.machine.allowTakeOver(of: holdRelease.epoch) }
+                update { $0.machine.allowTakeOver(of: holdRelease.epoch) }
                 return
             }
             break
@@ -76,7 +76,7 @@ extension OpenUpload {
     }
 
     private func release(_ holdRelease: UploadMachine.HoldRelease) {
-        let fence = update { $0.machine.endHoldRelease(holdRelease) ? $0.fence : nil }
+        let fence = update { $0.machine.endHoldRelease(holdRelease) == .released ? $0.fence : nil }
         // A request that has acquired the upload again meanwhile has another fence.
         if let fence { context.catalog.release(id, fence: fence) }
     }

@@ -22,7 +22,7 @@ extension OpenUpload {
         }
         guard let claimed else { return nil }
         guard let removal = claimed else { return false }
-        monitor.waitForever { state -> Void? in state.machine.endAcknowledging() ? () : nil }
+        monitor.waitForever { state -> Void? in state.machine.continueRemoval() == .wait ? nil : () }
         let removed: RemovedRows?
         do throws(StoreError) {
             removed = try context.catalog.commit(.delete([context.rowRemoval(for: removal)]), of: id) { $0 == nil }
@@ -47,7 +47,7 @@ extension OpenUpload {
             // The bytes need not be opened for the removal.
             guard let held = try context.catalog.acquire(id, until: 0) else { throw .notFound }
             return update { state in
-                guard state.machine.loadExpired(held.row, at: now) else { return nil }
+                guard state.machine.loadExpired(held.row, at: now) == .removable else { return nil }
                 set(held.row, fence: held.fence, blob: nil, &state)
                 return beginRemoval(of: held.row, as: .expired, &state)
             }
@@ -89,21 +89,23 @@ extension OpenUpload {
     /// Ends a plain upload, or an upload that has no row, and removes its bytes. From now on it does not exist for any
     /// request.
     func forget() {
-        let forgotten = update { state -> (row: CatalogRow, reserved: Int64, epoch: Int64?)? in
-            guard let row = state.row, let end = state.machine.endWithoutRow(isTransient: isTransient) else {
-                return nil
-            }
-            state.row = nil
-            return (row, end.reserved, end.epoch)
+        let (row, end) = update { state in
+            let end = state.machine.endWithoutRow(isTransient: isTransient)
+            return (end == .refused ? nil : state.row.take(), end)
         }
-        guard let (row, reserved, epoch) = forgotten else { return }
-        context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
-        guard let epoch else { return context.discard(row.blob) }
-        if context.removeUnreported(Removal(row: row, epoch: epoch, kind: .canceled)) {
-            context.discard(row.blob)
-        } else {
+        guard let row else { return }
+        switch end {
+        case .refused: return
+        case .ended(let reserved), .removeRow(let reserved, _):
+            context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
+        }
+        if case .removeRow(_, let epoch) = end,
+            !context.removeUnreported(Removal(row: row, epoch: epoch, kind: .canceled))
+        {
             // The row may exist, and may need the bytes.
             context.newBlobs.remove(row.blob)
+        } else {
+            context.discard(row.blob)
         }
     }
 

@@ -57,9 +57,13 @@ final class OpenUpload: Sendable {
                 canHaveRemovedBytes = true
                 _ = try? blob?.truncate(to: machine.received)
             }
-            if machine.notification == .atEnd { return nil }
-            defer { revocation = nil }
-            return machine.beginNotification() ? revocation : nil
+            switch machine.beginNotification() {
+            case .atEnd: return nil
+            case .due: return revocation.take()
+            case .none:
+                revocation = nil
+                return nil
+            }
         }
     }
 

@@ -37,7 +37,7 @@ extension UploadLease {
 
     /// Revokes ``markProcessing()`` durably: the target can run again.
     package func unmarkProcessing() throws(StoreError) {
-        guard upload.update({ $0.machine.unmark(as: epoch) }) else { return }
+        guard upload.update({ $0.machine.unmark(as: epoch) }) == .acknowledge else { return }
         _ = try acknowledge()
     }
 
@@ -46,7 +46,7 @@ extension UploadLease {
     /// If another request takes the upload over from now on, the closure of ``onRevocation(_:)`` is not called, so that
     /// the caller can still respond. The caller has to release the lease after this call.
     package func endProcessing() {
-        if upload.update({ $0.machine.endProcessing(as: epoch) }) { _ = try? acknowledge() }
+        if upload.update({ $0.machine.endProcessing(as: epoch) }) == .acknowledge { _ = try? acknowledge() }
     }
 
     /// Stores the final response durably and removes the bytes. Can be called before all bytes have arrived. The response of

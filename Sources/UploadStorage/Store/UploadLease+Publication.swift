@@ -197,7 +197,8 @@ extension UploadLease {
         let id = upload.id
         try upload.commit(.recordIntent(id, epoch: epoch, intent)) { $0?.intent == intent }
         let previousName = upload.update { state in
-            let previousName = state.machine.decide() ? state.row?.intent?.name : nil
+            let previousName = state.intent?.name
+            state.machine.decide()
             state.row?.intent = intent
             state.validated = validated
             return previousName

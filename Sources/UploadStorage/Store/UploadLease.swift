@@ -62,7 +62,8 @@ package final class UploadLease: Sendable {
     /// of this lease. From now on, other requests do not wait for the end of an exclusive lease.
     package func onRevocation(_ closure: @escaping @Sendable () -> Void) {
         let isCurrent = upload.update { state in
-            guard state.machine.observe(epoch) else { return false }
+            state.machine.observe(epoch)
+            guard state.machine.isCurrent(epoch) else { return false }
             state.revocation = closure
             return true
         }
@@ -74,14 +75,12 @@ package final class UploadLease: Sendable {
     /// Starts to make all received bytes durable on another thread. Does nothing if such an acknowledgment is in
     /// progress.
     package func startAcknowledging() {
-        let queued = upload.monitor.withLock { state -> Int64? in
-            guard !upload.isTransient, state.machine.queueAcknowledgment(as: epoch) else { return nil }
-            return state.machine.received - state.machine.durable
-        }
-        guard let queued else { return }
+        if upload.isTransient { return }
+        let queueing = upload.monitor.withLock { $0.machine.queueAcknowledgment(as: epoch) }
+        guard case .queued(let newBytes) = queueing else { return }
         // A shared storage can stall for one upload, so no other upload waits for it. Its catalog combines changes itself.
         let use = use.withLock { $0 }
-        guard !context.catalog.isShared && queued < GatheredAcknowledgments.maxSize else {
+        guard !context.catalog.isShared && newBytes < GatheredAcknowledgments.maxSize else {
             return upload.enqueueAcknowledgment(use, on: context.acknowledging)
         }
         registry.gathering.add(upload, use)

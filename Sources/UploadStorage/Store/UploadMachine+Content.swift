@@ -133,13 +133,19 @@ extension UploadMachine {
         return .run(advance)
     }
 
-    /// - Returns: false if there is nothing to do, or an acknowledgment is in progress.
-    mutating func queueAcknowledgment(as lease: Int64) -> Bool {
+    enum Queueing: Hashable {
+        /// - Parameter newBytes: the number of received bytes that are not durable.
+        case queued(newBytes: Int64)
+        /// There is nothing to do, or an acknowledgment is in progress.
+        case notNeeded
+    }
+
+    mutating func queueAcknowledgment(as lease: Int64) -> Queueing {
         guard refusal(of: lease) == nil, acknowledgment == .idle, activity == .idle,
             received > durable || !isRowCurrent
-        else { return false }
+        else { return .notNeeded }
         acknowledgment = .queued
-        return true
+        return .queued(newBytes: received - durable)
     }
 
     /// Returns nil if the acknowledgment is not needed any more.

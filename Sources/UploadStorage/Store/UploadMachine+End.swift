@@ -12,9 +12,8 @@ extension UploadMachine {
     mutating func beginProcessing(as lease: Int64, shouldMarkDurably: Bool) throws(StoreError) -> Reservation {
         try require(lease)
         if isStaging { throw .invalidState("staged bytes are neither committed nor discarded") }
-        guard try enter(.processing, as: lease) else { return .wait }
         // A target that can run again needs no row: after a crash, the client uploads the short content again.
-        return .granted(shouldAcknowledge: shouldMarkDurably || isRecorded)
+        return try reserve(.processing, as: lease, shouldAcknowledge: shouldMarkDurably || isRecorded)
     }
 
     /// The row now records that the target resource processes the upload.
@@ -24,13 +23,20 @@ extension UploadMachine {
     /// acknowledgment resets it.
     mutating func markFailed() { if isRecorded && isUnfinished { isRowCurrent = false } }
 
+    /// The next action after an event that ends or revokes a processing.
+    enum ProcessingEnd: Hashable {
+        case done
+        /// Acknowledge the upload: that resets the row, which records the processing.
+        case acknowledge
+    }
+
     /// The target resource has not processed the upload. A later request can call it.
-    /// - Returns: whether an acknowledgment has to reset the row.
-    mutating func unmark(as lease: Int64) -> Bool {
-        guard isProcessing(as: lease), isProcessingRecorded else { return false }
-        isProcessingRecorded = false
-        isRowCurrent = false
-        return true
+    mutating func unmark(as lease: Int64) -> ProcessingEnd { isProcessing(as: lease) ? clearMark() : .done }
+
+    private mutating func clearMark() -> ProcessingEnd {
+        guard isProcessingRecorded else { return .done }
+        (isProcessingRecorded, isRowCurrent) = (false, false)
+        return .acknowledge
     }
 
     /// The processing could not begin, and the target resource was not called. The row may be marked or not; the next
@@ -45,22 +51,17 @@ extension UploadMachine {
 
     /// Ends the processing without having called the target resource. The holder is about to respond, so it is not
     /// notified any more if the lease ends.
-    /// - Returns: whether an acknowledgment has to reset the row.
-    mutating func endProcessing(as lease: Int64) -> Bool {
-        guard lease == epoch else { return false }
+    mutating func endProcessing(as lease: Int64) -> ProcessingEnd {
+        guard lease == epoch else { return .done }
         notification = .none
-        guard activity == .processing else { return false }
-        let wasProcessingRecorded = isProcessingRecorded
-        isProcessingRecorded = false
+        guard activity == .processing else { return .done }
         activity = .idle
-        if wasProcessingRecorded { isRowCurrent = false }
-        return wasProcessingRecorded
+        return clearMark()
     }
 
     /// Reserves the row for a publication: from now on only the publication changes it.
     mutating func beginPublishing(as lease: Int64) throws(StoreError) -> Reservation {
-        guard try enter(.publishing, as: lease) else { return .wait }
-        return .granted(shouldAcknowledge: isRecorded)
+        try reserve(.publishing, as: lease, shouldAcknowledge: isRecorded)
     }
 
     /// Ends the publication of a lease. The upload may have been dropped meanwhile, and loaded for another lease.
@@ -68,12 +69,9 @@ extension UploadMachine {
         if activity == .publishing, processor == lease { activity = isLoaded ? .processing : .idle }
     }
 
-    /// A publication is durably decided: it will be carried out or refused, also after a crash.
-    /// - Returns: whether another publication was decided before, which this one replaces.
-    mutating func decide() -> Bool {
-        defer { isDecided = true }
-        return isDecided
-    }
+    /// A publication is durably decided: it will be carried out or refused, also after a crash. It replaces the one that
+    /// was decided before.
+    mutating func decide() { isDecided = true }
 
     /// The upload has a row from now on, which records this offset durably.
     mutating func record(offset: Int64) {
@@ -94,23 +92,24 @@ extension UploadMachine {
         revoke()
     }
 
-    /// - Returns: false if the holder has to wait.
-    mutating func enter(_ activity: Activity, as lease: Int64) throws(StoreError) -> Bool {
+    private mutating func reserve(
+        _ activity: Activity, as lease: Int64, shouldAcknowledge: Bool
+    ) throws(StoreError) -> Reservation {
         try require(lease)
         let isFree = self.activity == .idle || isProcessing
         isHolderWaiting = !isFree || acknowledgment == .running
-        if isHolderWaiting { return false }
+        if isHolderWaiting { return .wait }
         acknowledgment = .idle
         self.activity = activity
         processor = lease
-        return true
+        return .granted(shouldAcknowledge: shouldAcknowledge)
     }
 
     // MARK: End
 
     /// Reserves the upload for its end: its final response, or the reason for which it is invalid, becomes durable.
     mutating func beginEnding(as lease: Int64) throws(StoreError) -> Reservation {
-        try enter(isProcessing ? .ending : .settling, as: lease) ? .granted(shouldAcknowledge: false) : .wait
+        try reserve(isProcessing ? .ending : .settling, as: lease, shouldAcknowledge: false)
     }
 
     /// The end of the upload could not be made durable. If the target resource has run, the holder of the lease can try
@@ -162,12 +161,17 @@ extension UploadMachine {
         return isSettlingNeeded || !isUnfinished ? .busy : .removable
     }
 
+    enum RemovalStep: Hashable {
+        /// An acknowledgment is running.
+        case wait
+        case removeRow
+    }
+
     /// Drops a queued acknowledgment before the row is removed.
-    /// - Returns: false if an acknowledgment is running: the caller waits and tries again.
-    mutating func endAcknowledging() -> Bool {
-        if acknowledgment == .running { return false }
+    mutating func continueRemoval() -> RemovalStep {
+        if acknowledgment == .running { return .wait }
         acknowledgment = .idle
-        return true
+        return .removeRow
     }
 
     /// The row could not be removed.
@@ -183,14 +187,23 @@ extension UploadMachine {
         return removeReserved()
     }
 
+    /// `reserved` is the number of bytes that were reserved.
+    enum EndWithoutRow: Hashable {
+        /// The upload has a row, or has ended already.
+        case refused
+        /// There is certainly no row.
+        case ended(reserved: Int64)
+        /// There may be a row: remove it with this epoch.
+        case removeRow(reserved: Int64, epoch: Int64)
+    }
+
     /// Ends an upload that has no row, or a plain upload, whose row ends with its lease.
-    /// - Returns: the number of bytes that were reserved, and the epoch with which the row has to be removed, which is
-    ///   nil if there is certainly no row; nil if the upload has ended already, or has a row.
-    mutating func endWithoutRow(isTransient: Bool) -> (reserved: Int64, epoch: Int64?)? {
-        guard isLoaded, isUnfinished, isTransient || !isRecorded else { return nil }
+    mutating func endWithoutRow(isTransient: Bool) -> EndWithoutRow {
+        guard isLoaded, isUnfinished, isTransient || !isRecorded else { return .refused }
         notification = .none
         defer { revoke() }
-        return (forget(), rowExists == .no ? nil : epoch)
+        let reserved = forget()
+        return rowExists == .no ? .ended(reserved: reserved) : .removeRow(reserved: reserved, epoch: epoch)
     }
 
     /// The row of a decided publication remains for the sweep, and protects the bytes.
@@ -259,13 +272,19 @@ extension UploadMachine {
         return hasLease ? .wait : .acknowledge(begun)
     }
 
+    enum HoldReleaseEnd: Hashable {
+        /// The other store gets the upload, so the row has to be read again.
+        case released
+        /// Another lease has begun, or a thread loads, completes or removes the upload: the other store repeats its
+        /// request.
+        case kept
+    }
+
     /// Ends a release whose bytes are durable or cannot become durable, or whose deadline has passed.
-    /// - Returns: whether the other store gets the upload, so that the row has to be read again. It does not if another
-    ///   lease has begun, or if a thread loads, completes or removes the upload: then the other store repeats its request.
-    mutating func endHoldRelease(_ holdRelease: HoldRelease) -> Bool {
-        guard holdRelease.epoch == epoch, canReleaseHold else { return false }
+    mutating func endHoldRelease(_ holdRelease: HoldRelease) -> HoldReleaseEnd {
+        guard holdRelease.epoch == epoch, canReleaseHold else { return .kept }
         drop()
-        return true
+        return .released
     }
 
     enum HoldReleaseStep: Hashable {
@@ -283,7 +302,7 @@ extension UploadMachine {
         if isAcknowledged || hasFailed { return .release }
         // An acknowledgment that the lease has queued can wait behind those of other uploads.
         if acknowledgment == .queued, !hasQueued { return .acknowledge }
-        return queueAcknowledgment(as: holdRelease.epoch) ? .acknowledge : .wait
+        return queueAcknowledgment(as: holdRelease.epoch) == .notNeeded ? .wait : .acknowledge
     }
 
     /// Another store may have changed the row and the bytes, so the row is read again. A thread that is completing or

@@ -190,15 +190,15 @@ struct UploadMachine: Hashable, Sendable {
     }
 
     /// The row was read after ``beginExpiry(of:at:)``. The bytes need not be opened for the removal.
-    /// - Returns: false if the upload has not expired, or an interrupted publication or processing has to be finished
-    ///   first.
-    mutating func loadExpired(_ row: CatalogRow, at now: Int64) -> Bool {
+    /// - Returns: `busy` if the upload has not expired, or an interrupted publication or processing has to be finished
+    ///   first; otherwise `removable`.
+    mutating func loadExpired(_ row: CatalogRow, at now: Int64) -> Expiry {
         guard row.phase == .receiving, row.intent == nil, row.expiresAt.map({ $0 <= now }) ?? false else {
             preparationFailed()
-            return false
+            return .busy
         }
         read(row, hasBytes: false)
-        return true
+        return .removable
     }
 
     private mutating func read(_ row: CatalogRow, hasBytes: Bool) {
@@ -271,27 +271,19 @@ extension UploadMachine {
 
     /// The holder of the lease is to be notified if others end the lease, and allows other requests to take the
     /// lease over.
-    /// - Returns: false if the lease has ended.
-    mutating func observe(_ lease: Int64) -> Bool {
-        if allowTakeOver(of: lease) { notification = .atEnd }
-        return lease == epoch
+    mutating func observe(_ lease: Int64) {
+        allowTakeOver(of: lease)
+        if lease == epoch { notification = .atEnd }
     }
 
-    /// - Returns: whether the holder of a lease has to be notified now that the lease has ended.
-    mutating func beginNotification() -> Bool {
-        guard notification == .due else { return false }
-        notification = .none
-        return true
+    /// - Returns: `due` if the holder of a lease has to be notified now; it is returned once.
+    mutating func beginNotification() -> Notification {
+        defer { if notification == .due { notification = .none } }
+        return notification
     }
 
     /// Allows other requests to take the lease over.
-    /// - Returns: false if the lease has ended.
-    @discardableResult
-    mutating func allowTakeOver(of lease: Int64) -> Bool {
-        guard lease == epoch else { return false }
-        isExclusive = false
-        return true
-    }
+    mutating func allowTakeOver(of lease: Int64) { if lease == epoch { isExclusive = false } }
 
     /// Ends the current lease.
     mutating func revoke() {
