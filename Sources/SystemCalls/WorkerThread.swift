@@ -180,30 +180,32 @@ package struct Monitor<State>: @unchecked Sendable {
     ///
     /// - Parameter deadline: monotonic nanoseconds (``SystemClock/monotonicNanoseconds()``); nil waits forever.
     @inlinable
-    package func wait<Result>(
-        until deadline: Int64? = nil, _ attempt: (inout State) -> Result?
-    ) -> Result? {
+    package func wait<Result, Failure: Error>(
+        until deadline: Int64? = nil, _ attempt: (inout State) throws(Failure) -> Result?
+    ) throws(Failure) -> Result? {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         while true {
-            if let result = attempt(&state.pointee) { return result }
+            if let result = try attempt(&state.pointee) { return result }
             guard let deadline else {
                 pthread_cond_wait(condition, mutex)
                 continue
             }
             var time = timespec(
                 tv_sec: Int(deadline / 1_000_000_000), tv_nsec: Int(deadline % 1_000_000_000))
-            if pthread_cond_timedwait(condition, mutex, &time) == ETIMEDOUT { return attempt(&state.pointee) }
+            if pthread_cond_timedwait(condition, mutex, &time) == ETIMEDOUT { return try attempt(&state.pointee) }
         }
     }
 
     /// Waits without limit until `attempt`, which runs with the lock held, returns a value.
     @inlinable
-    package func waitForever<Result>(_ attempt: (inout State) -> Result?) -> Result {
+    package func waitForever<Result, Failure: Error>(
+        _ attempt: (inout State) throws(Failure) -> Result?
+    ) throws(Failure) -> Result {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         while true {
-            if let result = attempt(&state.pointee) { return result }
+            if let result = try attempt(&state.pointee) { return result }
             pthread_cond_wait(condition, mutex)
         }
     }

@@ -13,7 +13,7 @@ extension UploadMachineExploration {
             world.machine.durable == world.machine.received && world.machine.isRowCurrent && world.advance == nil
         // The thread of a lease that publishes does nothing else with the lease.
         if world.machine.activity == .publishing, lease == world.machine.processor,
-            ![.decide, .leaveDecided, .complete, .invalidate].contains(event)
+            ![.decide, .complete, .invalidate].contains(event)
         {
             return nil
         }
@@ -81,9 +81,6 @@ extension UploadMachineExploration {
             next.recorded = max(world.recorded, world.machine.received)
             if !world.hasRow { next.machine.record(offset: world.machine.received) }
             next.machine.decide()
-        case .leaveDecided:
-            guard isProcessing else { return nil }
-            next.machine.leaveDecided(as: lease)
         case .complete, .invalidate:
             next.hasRow = true
             next.machine.record(offset: 0)
@@ -225,8 +222,8 @@ extension UploadMachineExploration {
         case .recordAtStop:
             guard let advance = next.machine.beginRecording() else { return nil }
             next.advance = advance
-        case .endPublishing:
-            next.machine.endPublishing(as: world.machine.processor)
+        case .publishingFailed:
+            next.machine.publishingFailed(as: world.machine.processor)
             next.shouldAcknowledge = true
         case .forget:
             // A publication without a row has failed.

@@ -107,7 +107,7 @@ enum UploadMachineExploration {
     enum LeaseEvent: Hashable, CaseIterable {
         case append, appendLast, stage, commitStaged, discardStaged, setLength, acknowledge, queue, process, mark
         case markFailed, unmark
-        case processingFailed, endProcessing, publish, decide, leaveDecided, complete, invalidate, observe, appendFailed
+        case processingFailed, endProcessing, publish, decide, complete, invalidate, observe, appendFailed
         case release
         /// A release whose final response cannot be stored.
         case releaseFailed
@@ -119,7 +119,7 @@ enum UploadMachineExploration {
         case arrive, arriveSecond, claim, claimSecond, claimLate, claimExclusively, leave, leaveSecond, worked,
             workedLost, workFailed, runQueued, acknowledged
         case rowFailed
-        case synchronizationFailed, recordAtStop, endPublishing, forget, withdrawQueued
+        case synchronizationFailed, recordAtStop, publishingFailed, forget, withdrawQueued
         /// The last parts of `complete` and `release`.
         case ended, endingFailed, endRelease
         /// The row is committed, which no thread has reported yet.
@@ -147,7 +147,7 @@ enum UploadMachineExploration {
             lease: LeaseEvent.allCases.filter { ![.beginEnding, .beginRelease, .observe, .appendFailed].contains($0) },
             other: [
                 .arrive, .claim, .claimLate, .claimExclusively, .leave, .worked, .workedLost, .workFailed, .runQueued,
-                .acknowledged, .rowFailed, .synchronizationFailed, .recordAtStop, .endPublishing, .forget,
+                .acknowledged, .rowFailed, .synchronizationFailed, .recordAtStop, .publishingFailed, .forget,
                 .withdrawQueued,
             ], depth: 11, isShared: false)
         /// Several stores, and the removal of the upload.
@@ -157,7 +157,7 @@ enum UploadMachineExploration {
             ],
             other: OtherEvent.allCases.filter {
                 ![
-                    .arriveSecond, .claimSecond, .leaveSecond, .claimLate, .leave, .endPublishing, .forget,
+                    .arriveSecond, .claimSecond, .leaveSecond, .claimLate, .leave, .publishingFailed, .forget,
                     .holdRelease,
                     .continueHoldRelease, .pauseHoldRelease,
                     .holdReleaseLate,
@@ -191,7 +191,7 @@ enum UploadMachineExploration {
                 .append, .appendLast, .acknowledge, .process, .mark, .endProcessing, .publish, .complete, .beginEnding,
                 .observe,
             ],
-            other: holdReleaseEvents + [.endPublishing, .ended, .endingFailed], depth: 8)
+            other: holdReleaseEvents + [.publishingFailed, .ended, .endingFailed], depth: 8)
         /// A release while the upload is removed.
         static let holdReleaseOfRemoval = Alphabet(
             lease: [.append, .acknowledge, .queue, .observe, .beginRelease],

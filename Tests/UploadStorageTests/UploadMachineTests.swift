@@ -99,9 +99,9 @@ import Testing
         machine.takeOver(exclusive: false)
         _ = try machine.beginProcessing(as: machine.epoch, shouldMarkDurably: false)
         _ = try machine.beginPublishing(as: machine.epoch)
-        machine.endPublishing(as: first)
+        machine.publishingFailed(as: first)
         #expect(machine.activity == .publishing)
-        machine.endPublishing(as: machine.epoch)
+        machine.publishingFailed(as: machine.epoch)
         #expect(machine.activity == .processing)
     }
 

@@ -193,34 +193,28 @@ extension OpenUpload {
 
     /// Completes an interrupted publication or processing of the upload.
     func settle() throws(StoreError) {
-        do throws(StoreError) {
-            let (row, intent) = monitor.withLock { ($0.row, $0.intent) }
-            guard let row else { throw .notFound }
-            if let intent, let area = context.publishingArea {
-                try context.pathLocks.withLock(intent.name) { () throws(StoreError) in
-                    if context.failedPublications.contains(id) {
-                        try withdraw(intent, row, in: area)
-                    } else {
-                        try settle(intent, of: row, in: area)
-                    }
-                }
-            } else {
-                // The target resource was processing the upload, and must not run again.
-                do throws(StoreError) { _ = try finishAsInterrupted() } catch {
-                    guard error == .stateLost else { throw error }
-                    try invalidateLost()
-                }
+        let (row, intent, validated) = monitor.withLock { ($0.row, $0.intent, $0.validated) }
+        guard let row else { throw .notFound }
+        guard let intent, let area = context.publishingArea else {
+            // The target resource was processing the upload, and must not run again.
+            do throws(StoreError) { _ = try finishAsInterrupted() } catch {
+                guard error == .stateLost else { throw error }
+                try invalidateLost()
             }
-        } catch {
-            update { $0.machine.preparationFailed() }
-            throw error
+            return
+        }
+        try context.pathLocks.withLock(intent.name) { () throws(StoreError) in
+            if context.failedPublications.contains(id) {
+                try withdraw(intent, row, in: area)
+            } else {
+                try settle(intent, validated ?? context.configuration.validated, of: row, in: area)
+            }
         }
     }
 
     private func settle(
-        _ intent: PublicationIntent, of row: CatalogRow, in area: any PublishingBlobArea
+        _ intent: PublicationIntent, _ validated: Validation, of row: CatalogRow, in area: any PublishingBlobArea
     ) throws(StoreError) {
-        let validated = monitor.withLock { $0.validated } ?? context.configuration.validated
         switch try context.place(intent, from: row.blob, nil, in: area) {
         case .published(let attributes, let hasOldName):
             try finish(

@@ -43,7 +43,7 @@ extension OpenUpload {
             return (expiry, beginRemoval(of: row, as: .expired, &state))
         }
         guard expiry == .load else { return removal }
-        do throws(StoreError) {
+        return try prepare { () throws(StoreError) in
             // The bytes need not be opened for the removal.
             guard let held = try context.catalog.acquire(id, until: 0) else { throw .notFound }
             return update { state in
@@ -51,9 +51,6 @@ extension OpenUpload {
                 set(held.row, fence: held.fence, blob: nil, &state)
                 return beginRemoval(of: held.row, as: .expired, &state)
             }
-        } catch {
-            update { $0.machine.preparationFailed() }
-            throw error
         }
     }
 

@@ -21,6 +21,7 @@ final class OpenUpload: Sendable {
     let durableMirror = Atomic<Int64>(0)
 
     typealias Revocation = @Sendable () -> Void
+    typealias Validation = @Sendable (Response, PublishedFile.Attributes) -> Response
 
     struct State {
         var machine = UploadMachine()
@@ -30,7 +31,7 @@ final class OpenUpload: Sendable {
         var fence: Int64 = 1
         var blob: (any Blob)?
         /// The ``Publication/validated`` of the publication that was decided; nil if recovery completes it.
-        var validated: (@Sendable (Response, PublishedFile.Attributes) -> Response)?
+        var validated: Validation?
         /// The closure to call if the machine requires a ``UploadMachine/Notification``.
         var revocation: Revocation?
         var digests = DigestTracker.none
@@ -169,8 +170,11 @@ extension OpenUpload {
             revocation?()
             switch step {
             case .decided(let result): return try result.get()
-            case .load: try load(until: principal == nil ? 0 : max(deadline, context.acquisitionDeadline))
-            case .settle: try settle()
+            case .load:
+                try prepare { () throws(StoreError) in
+                    try load(until: principal == nil ? 0 : max(deadline, context.acquisitionDeadline))
+                }
+            case .settle: try prepare { () throws(StoreError) in try settle() }
             case .record(let work): if let work { try run(work, duringCallOf: nil) }
             case .stillProcessing: return nil
             case .none:
@@ -214,6 +218,14 @@ extension OpenUpload {
 
     // MARK: Loading
 
+    /// Loads or settles the upload, or begins its removal. If that fails, the next request tries it again.
+    func prepare<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
+        do throws(StoreError) { return try body() } catch {
+            update { $0.machine.preparationFailed() }
+            throw error
+        }
+    }
+
     /// Reads the row and opens the bytes. The caller got ``UploadMachine/Claim/load``.
     ///
     /// Bytes beyond the recorded offset were never acknowledged and are dropped. If bytes before the recorded offset
@@ -221,20 +233,15 @@ extension OpenUpload {
     ///
     /// - Parameter deadline: the time until which another store can release the upload, in monotonic nanoseconds.
     private func load(until deadline: Int64) throws(StoreError) {
-        do throws(StoreError) {
-            guard let held = try context.catalog.acquire(id, until: deadline) else { throw .notFound }
-            let (row, fence) = (held.row, held.fence)
-            let blob = try openBlob(of: row, fence: fence)
-            if row.isWithdrawn { context.failedPublications.insert(id) }
-            let result = update { state in
-                set(row, fence: fence, blob: blob, &state)
-                return state.machine.load(row, hasBytes: blob != nil)
-            }
-            if result == .lost { try invalidateLost() }
-        } catch {
-            update { $0.machine.preparationFailed() }
-            throw error
+        guard let held = try context.catalog.acquire(id, until: deadline) else { throw .notFound }
+        let (row, fence) = (held.row, held.fence)
+        let blob = try openBlob(of: row, fence: fence)
+        if row.isWithdrawn { context.failedPublications.insert(id) }
+        let result = update { state in
+            set(row, fence: fence, blob: blob, &state)
+            return state.machine.load(row, hasBytes: blob != nil)
         }
+        if result == .lost { try invalidateLost() }
     }
 
     /// Sets what the row controls, except for the machine.

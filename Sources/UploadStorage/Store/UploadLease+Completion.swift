@@ -9,15 +9,12 @@ extension UploadLease {
     ///   After a crash, or a release without a response, the upload then gets
     ///   ``StoreConfiguration/interruptedResponse``.
     package func beginProcessing(shouldMarkDurably: Bool) throws(StoreError) {
-        let shouldAcknowledge = try reserve { (machine) throws(StoreError) in
+        try reserve { (machine) throws(StoreError) in
             try machine.beginProcessing(as: epoch, shouldMarkDurably: shouldMarkDurably)
-        }
-        do throws(StoreError) {
-            if shouldAcknowledge { _ = try acknowledge() }
+        } orElse: {
+            $0.processingFailed(as: epoch)
+        } then: { () throws(StoreError) in
             if shouldMarkDurably { try markProcessing() }
-        } catch {
-            upload.update { $0.machine.processingFailed(as: epoch) }
-            throw error
         }
     }
 
@@ -70,11 +67,9 @@ extension UploadLease {
 
     /// - Parameter end: makes the end of the upload durable.
     private func complete<Result>(_ end: () throws(StoreError) -> Result) throws(StoreError) -> Result {
-        _ = try reserve { (machine) throws(StoreError) in try machine.beginEnding(as: epoch) }
-        do throws(StoreError) { return try end() } catch {
-            upload.update { $0.machine.endingFailed(as: epoch) }
-            throw error
-        }
+        try reserve(
+            { (machine) throws(StoreError) in try machine.beginEnding(as: epoch) },
+            orElse: { $0.endingFailed(as: epoch) }, then: end)
     }
 
     /// Stores the final response of an upload whose processing may have had an effect that is not known.
@@ -88,22 +83,30 @@ extension UploadLease {
         try complete { () throws(StoreError) in try upload.invalidate(because: reason) }
     }
 
-    /// Waits until the machine reserves the end of the upload for this lease.
-    /// - Returns: whether all received bytes have to become durable first.
-    private func reserve(
-        _ begin: (inout UploadMachine) throws(StoreError) -> UploadMachine.Reservation
-    ) throws(StoreError) -> Bool {
-        let outcome = upload.monitor.waitForever { state -> Result<Bool, StoreError>? in
-            do throws(StoreError) {
-                switch try begin(&state.machine) {
-                case .wait: return nil
-                case .granted(let shouldAcknowledge): return .success(shouldAcknowledge)
-                }
-            } catch { return .failure(error) }
+    /// Waits until the machine reserves the upload for this lease, makes received bytes durable if that is necessary, and
+    /// runs `body`.
+    /// - Parameters:
+    ///   - begin: the event that reserves the upload.
+    ///   - fail: the event after a failure.
+    private func reserve<Result>(
+        _ begin: (inout UploadMachine) throws(StoreError) -> UploadMachine.Reservation,
+        orElse fail: (inout UploadMachine) -> Void, then body: () throws(StoreError) -> Result
+    ) throws(StoreError) -> Result {
+        let shouldAcknowledge = try upload.monitor.waitForever { (state) throws(StoreError) -> Bool? in
+            switch try begin(&state.machine) {
+            case .wait: nil
+            case .granted(let shouldAcknowledge): shouldAcknowledge
+            }
         }
         // Wakes waiting requests: a claim that must not wait for the target resource can return now.
         upload.monitor.notifyAll()
-        return try outcome.get()
+        do throws(StoreError) {
+            if shouldAcknowledge { _ = try acknowledge() }
+            return try body()
+        } catch {
+            upload.update { fail(&$0.machine) }
+            throw error
+        }
     }
 
     /// Gives the complete bytes a name in a directory of the application that processes them. The bytes and the name are
@@ -134,16 +137,12 @@ extension UploadLease {
         publication.refused = try publication.refused.saved()
         let isProcessing = upload.monitor.withLock { $0.machine.isProcessing(as: epoch) }
         if !isProcessing { try beginProcessing(shouldMarkDurably: false) }
-        let shouldAcknowledge = try reserve { (machine) throws(StoreError) in try machine.beginPublishing(as: epoch) }
-        defer { upload.update { $0.machine.endPublishing(as: epoch) } }
-        if shouldAcknowledge { _ = try acknowledge() }
-        try truncateToReceived()
-        do throws(StoreError) {
+        return try reserve(
+            { (machine) throws(StoreError) in try machine.beginPublishing(as: epoch) },
+            orElse: { $0.publishingFailed(as: epoch) }
+        ) { () throws(StoreError) in
+            try truncateToReceived()
             return try publishUnderSomeName(publication)
-        } catch {
-            // The error reports the end of the lease, so the holder needs no other notification.
-            upload.update { $0.machine.leaveDecided(as: epoch) }
-            throw error
         }
     }
 

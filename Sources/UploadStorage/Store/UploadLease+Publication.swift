@@ -191,8 +191,7 @@ extension UploadLease {
     }
 
     private func decide(
-        _ intent: PublicationIntent,
-        _ validated: @escaping @Sendable (Response, PublishedFile.Attributes) -> Response
+        _ intent: PublicationIntent, _ validated: @escaping OpenUpload.Validation
     ) throws(StoreError) {
         let id = upload.id
         try upload.commit(.recordIntent(id, epoch: epoch, intent)) { $0?.intent == intent }

@@ -64,9 +64,17 @@ extension UploadMachine {
         try reserve(.publishing, as: lease, shouldAcknowledge: isRecorded)
     }
 
-    /// Ends the publication of a lease. The upload may have been dropped meanwhile, and loaded for another lease.
-    mutating func endPublishing(as lease: Int64) {
-        if activity == .publishing, processor == lease { activity = isLoaded ? .processing : .idle }
+    /// The publication has failed. If it was decided, the lease ends, and the next request completes the publication: the
+    /// holder gets the error, and needs no other notification.
+    mutating func publishingFailed(as lease: Int64) {
+        // The upload may have been dropped meanwhile, and loaded for another lease.
+        guard activity == .publishing, processor == lease else { return }
+        guard isDecided else {
+            activity = isLoaded ? .processing : .idle
+            return
+        }
+        (activity, notification) = (.idle, .none)
+        revoke()
     }
 
     /// A publication is durably decided: it will be carried out or refused, also after a crash. It replaces the one that
@@ -84,13 +92,6 @@ extension UploadMachine {
 
     /// The row of the upload was removed.
     mutating func clearRecord() { (rowExists, isDecided) = (.no, false) }
-
-    /// The holder of the lease could not complete a decided publication. The next request completes it.
-    mutating func leaveDecided(as lease: Int64) {
-        guard isDecided, processor == lease else { return }
-        (activity, notification) = (.idle, .none)
-        revoke()
-    }
 
     private mutating func reserve(
         _ activity: Activity, as lease: Int64, shouldAcknowledge: Bool
