@@ -7,7 +7,7 @@ import SystemCalls
 extension OpenUpload {
     /// Makes the upload permanently unusable, and records that durably.
     func invalidate(because reason: String) throws(StoreError) {
-        let (epoch, row) = monitor.withLock { ($0.machine.epoch, $0.row) }
+        let row = monitor.withLock { $0.row }
         let expiresAt = context.expiryOfFinished
         if !isTransient, let row {
             try commit(
@@ -42,7 +42,6 @@ extension OpenUpload {
         hasOldName: Bool = true
     ) throws(StoreError) {
         let response = try response.saved()
-        let machine = monitor.withLock { $0.machine }
         let expiresAt = context.expiryOfFinished
         var removed: RemovedRows? = RemovedRows()
         if !isTransient {
@@ -52,7 +51,7 @@ extension OpenUpload {
         } else if let file, let naming {
             removed = try publish(file, naming, response)
         } else if let file {
-            let removal = CatalogChange.Removal(id: id, epoch: machine.epoch)
+            let removal = CatalogChange.Removal(id: id, epoch: epoch)
             removed = try context.catalog.commit(
                 reporting(.recordFile(file, ending: removal), response), of: id
             ) { $0 == nil }
@@ -81,11 +80,11 @@ extension OpenUpload {
     private func completion(
         _ response: Response, _ file: FileRecord?, expiresAt: Int64
     ) throws(StoreError) -> CatalogChange {
-        let (machine, row) = monitor.withLock { ($0.machine, $0.row) }
+        let (epoch, received, row) = monitor.withLock { ($0.machine.epoch, $0.machine.received, $0.row) }
         guard let row else { throw .notFound }
         return .complete(
             CatalogChange.Completion(
-                id: id, epoch: machine.epoch, offset: machine.received, response: response, expiresAt: expiresAt,
+                id: id, epoch: epoch, offset: received, response: response, expiresAt: expiresAt,
                 file: file, upload: row.upload.withoutFields))
     }
 
@@ -147,11 +146,8 @@ extension OpenUpload {
 
     /// Removes the row of a plain upload, if it has one. After that, no work is left for the upload.
     func removeRecord() throws(StoreError) {
-        let machine = monitor.withLock { $0.machine }
-        guard isTransient, machine.isRecorded else { return }
-        try context.catalog.commit(
-            .delete([CatalogChange.Removal(id: id, epoch: machine.epoch)]), of: id
-        ) { $0 == nil }
+        guard isTransient, hasRow else { return }
+        try context.catalog.commit(.delete([CatalogChange.Removal(id: id, epoch: epoch)]), of: id) { $0 == nil }
         let decidedName = update { state in
             defer { state.machine.clearRecord() }
             return state.intent?.name
@@ -240,9 +236,8 @@ extension OpenUpload {
         _ intent: PublicationIntent, _ row: CatalogRow, in area: any PublishingBlobArea
     ) throws(StoreError) {
         context.failedPublications.insert(id)
-        let machine = monitor.withLock { $0.machine }
         if !row.isWithdrawn {
-            try context.catalog.commit(.withdraw(id, epoch: machine.epoch), of: id) { $0?.isWithdrawn ?? false }
+            try context.catalog.commit(.withdraw(id, epoch: epoch), of: id) { $0?.isWithdrawn ?? false }
             update { $0.row?.isWithdrawn = true }
         }
         try context.withdraw(intent, from: row.blob, of: id, in: area)

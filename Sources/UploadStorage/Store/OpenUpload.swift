@@ -104,6 +104,28 @@ final class OpenUpload: Sendable {
         durableMirror.store(machine.durable, ordering: .releasing)
     }
 
+    /// The epoch of the machine.
+    var epoch: Int64 { epochMirror.load(ordering: .acquiring) }
+
+    /// The open bytes of an upload.
+    struct Content {
+        let blob: any Blob
+        let row: CatalogRow
+        let received: Int64
+        let durable: Int64
+        let canHaveRemovedBytes: Bool
+    }
+
+    /// - Throws: `superseded` if the bytes are not open.
+    func content() throws(StoreError) -> Content {
+        try monitor.withLock { (state) throws(StoreError) in
+            guard let blob = state.blob, let row = state.row else { throw .superseded }
+            return Content(
+                blob: blob, row: row, received: state.machine.received, durable: state.machine.durable,
+                canHaveRemovedBytes: state.canHaveRemovedBytes)
+        }
+    }
+
     /// The upload as clients see it; nil before it was loaded or after it was removed.
     func record(_ state: State) -> UploadRecord? {
         guard state.machine.isLoaded, var record = state.row?.record else { return nil }

@@ -114,12 +114,10 @@ extension UploadLease {
     /// - Parameter directory: one of ``StoreConfiguration/handoverDirectories``.
     package func share(in directory: String) throws(StoreError) -> SharedFile {
         let area = try context.sharingArea
-        try truncateToReceived()
-        let (blob, row) = upload.monitor.withLock { ($0.blob, $0.row) }
-        guard let blob, let row else { throw .superseded }
-        try area.endWriting(blob)
-        try upload.synchronize(blob, including: .attributes, duringCallOf: epoch)
-        return try area.share(row.blob, in: directory, durably: context.shouldSynchronize)
+        let content = try truncateToReceived()
+        try area.endWriting(content.blob)
+        try upload.synchronize(content.blob, including: .attributes, duringCallOf: epoch)
+        return try area.share(content.row.blob, in: directory, durably: context.shouldSynchronize)
     }
 
     // MARK: Publication
@@ -141,8 +139,7 @@ extension UploadLease {
             { (machine) throws(StoreError) in try machine.beginPublishing(as: epoch) },
             orElse: { $0.publishingFailed(as: epoch) }
         ) { () throws(StoreError) in
-            try truncateToReceived()
-            return try publishUnderSomeName(publication)
+            try publishUnderSomeName(publication, truncateToReceived())
         }
     }
 
@@ -150,23 +147,22 @@ extension UploadLease {
     /// the processing has begun.
     /// - Returns: nil if the bytes are not in a local file.
     package func openForReading() throws(StoreError) -> FileDescriptor? {
-        try truncateToReceived()
-        guard let blob = upload.monitor.withLock({ $0.blob }) else { throw .superseded }
+        let blob = try truncateToReceived().blob
         return try translating("open the content of an upload") { () throws(Errno) in try blob.openForReading() }
     }
 
     /// Truncates the blob after the received bytes, because the blob becomes the published file.
-    private func truncateToReceived() throws(StoreError) {
-        let (blob, received, mustSynchronize) = upload.monitor.withLock { state in
-            (state.blob, state.machine.received, state.canHaveRemovedBytes)
-        }
-        guard let blob else { throw .superseded }
+    private func truncateToReceived() throws(StoreError) -> OpenUpload.Content {
+        let content = try upload.content()
         let isLonger = try translating("truncate the upload") { () throws(Errno) in
-            let isLonger = try blob.size() != received
-            if isLonger { try blob.truncate(to: received) }
+            let isLonger = try content.blob.size() != content.received
+            if isLonger { try content.blob.truncate(to: content.received) }
             return isLonger
         }
-        if isLonger || mustSynchronize { try upload.synchronize(blob, including: nil, duringCallOf: epoch) }
+        if isLonger || content.canHaveRemovedBytes {
+            try upload.synchronize(content.blob, including: nil, duringCallOf: epoch)
+        }
+        return content
     }
 
     // MARK: Received and staged bytes

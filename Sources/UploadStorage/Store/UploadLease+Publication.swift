@@ -6,11 +6,12 @@ import SystemCalls
 extension UploadLease {
     private static let maxAttempts = 1000
 
-    func publishUnderSomeName(_ publication: Publication) throws(StoreError) -> Response {
+    func publishUnderSomeName(
+        _ publication: Publication, _ content: OpenUpload.Content
+    ) throws(StoreError) -> Response {
         if context.publishingArea == nil {
             // A shared storage can stall. Nothing else that needs the name waits until these bytes are stored.
-            guard let blob = upload.monitor.withLock({ $0.blob }) else { throw .superseded }
-            try upload.synchronize(blob, including: .attributes, duringCallOf: epoch)
+            try upload.synchronize(content.blob, including: .attributes, duringCallOf: epoch)
         }
         var name = publication.name
         for attempt in 1...Self.maxAttempts {
@@ -30,10 +31,9 @@ extension UploadLease {
 
     /// Synchronizes the content if no acknowledgment has done so. This is necessary for an upload without a row, and
     /// for an empty upload, because the recovery of a decided publication needs the blob.
-    private func synchronizeUnacknowledged(_ blob: any Blob) throws(StoreError) {
-        let (received, durable) = upload.monitor.withLock { ($0.machine.received, $0.machine.durable) }
-        if received > durable || received == 0 && !upload.isTransient {
-            try upload.synchronize(blob, including: .name, duringCallOf: epoch)
+    private func synchronizeUnacknowledged(_ content: OpenUpload.Content) throws(StoreError) {
+        if content.received > content.durable || content.received == 0 && !upload.isTransient {
+            try upload.synchronize(content.blob, including: .name, duringCallOf: epoch)
         }
     }
 
@@ -42,8 +42,7 @@ extension UploadLease {
     private func publish(
         _ publication: Publication, under name: PublishedName
     ) throws(StoreError) -> Response? {
-        let (blob, row) = upload.monitor.withLock { ($0.blob, $0.row) }
-        guard let blob, let row else { throw .superseded }
+        let blob = try upload.content().blob
         let identity = try translating("read the identity of the file") { () throws(Errno) in try blob.identity() }
         for _ in 1...Self.maxAttempts {
             let current: PublishedBlob?
@@ -63,7 +62,7 @@ extension UploadLease {
                 fields: publication.fields,
                 response: try publication.response(current == nil, name).saved(),
                 refused: publication.refused)
-            if let response = try publish(intent, publication, blob, row, replaces: current != nil) {
+            if let response = try publish(intent, publication, replaces: current != nil) {
                 return response
             }
         }
@@ -75,26 +74,28 @@ extension UploadLease {
     /// - Parameter replaces: whether a file has the name.
     /// - Returns: nil if the file has just been created or changed, so that the name has to be evaluated again.
     private func publish(
-        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow, replaces: Bool
+        _ intent: PublicationIntent, _ publication: Publication, replaces: Bool
     ) throws(StoreError) -> Response? {
-        guard let area = context.publishingArea else { return try placeAndRecord(intent, publication, blob, row) }
+        let content = try upload.content()
+        guard let area = context.publishingArea else { return try placeAndRecord(intent, publication, content) }
         guard replaces || upload.hasRow else {
             // A failure after a new file was placed loses only that file.
-            return try placeUnrecorded(intent, publication, blob, row, in: area)
+            return try placeUnrecorded(intent, publication, content, in: area)
         }
         // A failure during a replacement could lose the old file, so a replacement needs a row.
         try area.requirePublishable(intent.name)
-        try synchronizeUnacknowledged(blob)
+        try synchronizeUnacknowledged(content)
         try decide(intent, publication.validated)
-        return try place(intent, publication, blob, row, in: area)
+        return try place(intent, publication, content, in: area)
     }
 
     /// Publishes the bytes of an upload without a row under a name that no file has, and stores the final response.
     /// Returns nil if another program has just created a file with this name, so that it has to be evaluated again.
     private func placeUnrecorded(
-        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow,
+        _ intent: PublicationIntent, _ publication: Publication, _ content: OpenUpload.Content,
         in area: any PublishingBlobArea
     ) throws(StoreError) -> Response? {
+        let (blob, row) = (content.blob, content.row)
         do throws(StoreError) {
             try area.makeDirectories(for: intent.name, durably: context.shouldSynchronize)
         } catch {
@@ -105,9 +106,9 @@ extension UploadLease {
         try translating("set the time of a publication") { () throws(Errno) in
             try blob.setModified(context.nextModification())
         }
-        let size = upload.monitor.withLock { $0.machine.received }
-        let file = NewFile(area: area, blob: blob, blobName: row.blob, name: intent.name, size: size) {
-            [upload] (attributes) throws(StoreError) in
+        let file = NewFile(
+            area: area, blob: blob, blobName: row.blob, name: intent.name, size: content.received
+        ) { [upload] (attributes) throws(StoreError) in
             try upload.unrecordedEnding(
                 publication.validated(intent.response, attributes).saved(),
                 FileRecord(intent, principal: row.upload.principal, attributes: attributes))
@@ -135,10 +136,11 @@ extension UploadLease {
     /// Moves the bytes to their name and stores the final response. Returns nil if another program has just created or
     /// changed a file with this name, so that it has to be evaluated again.
     private func place(
-        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow,
+        _ intent: PublicationIntent, _ publication: Publication, _ content: OpenUpload.Content,
         in area: any PublishingBlobArea
     ) throws(StoreError) -> Response? {
-        switch try context.place(intent, from: row.blob, blob, in: area) {
+        let row = content.row
+        switch try context.place(intent, from: row.blob, content.blob, in: area) {
         case .published(let attributes, let hasOldName):
             let response = try publication.validated(intent.response, attributes).saved()
             try upload.finish(
@@ -160,8 +162,9 @@ extension UploadLease {
     /// Gives the bytes their name and stores the final response, both in one transaction of the catalog. Returns nil if
     /// another file has got the name meanwhile, so that it has to be evaluated again.
     private func placeAndRecord(
-        _ intent: PublicationIntent, _ publication: Publication, _ blob: any Blob, _ row: CatalogRow
+        _ intent: PublicationIntent, _ publication: Publication, _ content: OpenUpload.Content
     ) throws(StoreError) -> Response? {
+        let (blob, row) = (content.blob, content.row)
         do throws(StoreError) {
             try context.area.makeDirectories(for: intent.name, durably: true)
         } catch {

@@ -47,7 +47,7 @@ package final class UploadLease: Sendable {
     package var isFindable: Bool { !context.catalog.isShared || upload.hasDurableRow }
 
     /// Whether the lease is valid: the upload has not been taken over.
-    package var isCurrent: Bool { upload.epochMirror.load(ordering: .acquiring) == epoch }
+    package var isCurrent: Bool { upload.epoch == epoch }
 
     /// Whether ``failure`` can be set while no method of the lease is called.
     package var canFail: Bool { context.catalog.isShared }
