@@ -7,34 +7,49 @@ extension OpenUpload {
     func acknowledge(as lease: Int64) throws(StoreError) -> Int64 {
         var goal: Int64?
         while true {
-            let step = monitor.waitForever { state -> Result<(UploadMachine.AcknowledgmentStep, Work?), StoreError>? in
-                do throws(StoreError) {
-                    let step = try state.machine.acknowledge(&goal, as: lease)
-                    switch step {
-                    case .wait: return nil
-                    case .done: return .success((step, nil))
-                    case .run(let advance): return .success((step, Work(advance, state)))
-                    }
-                } catch { return .failure(error) }
+            var recording: Recording?
+            let step = try monitor.waitForever { (state) throws(StoreError) -> UploadMachine.AcknowledgmentStep? in
+                let step = try state.machine.acknowledge(&goal, as: lease)
+                if case .run(let advance) = step { recording = Recording(self, advance, &state) }
+                return step == .wait ? nil : step
             }
-            switch try step.get() {
-            case (.done(let offset), _): return offset
-            case (_, let work): if let work { try run(work, duringCallOf: lease) }
-            }
+            if case .done(let offset) = step { return offset }
+            if let recording { try run(recording, duringCallOf: lease) }
         }
     }
 
-    /// The input of one acknowledgment, copied with the lock held.
-    struct Work {
-        var advance: UploadMachine.Advance
-        var blob: any Blob
-        var digestStates: [[UInt8]]
+    /// One acknowledgment: the bytes to synchronize, and the change that then records them in the row. It is made with the
+    /// lock held.
+    struct Recording {
+        let upload: OpenUpload
+        let advance: UploadMachine.Advance
+        let blob: any Blob
+        let change: CatalogChange
+        /// The first row of the upload, which contains the change; nil if the upload has a row, or is a plain upload.
+        let row: CatalogRow?
 
-        init?(_ advance: UploadMachine.Advance?, _ state: State) {
+        init?(_ upload: OpenUpload, _ advance: UploadMachine.Advance?, _ state: inout State) {
             guard let advance, let blob = state.blob else { return nil }
+            self.upload = upload
             self.advance = advance
             self.blob = blob
-            digestStates = state.digests.isEmpty ? [] : state.digests.encodedStates
+            change = .advance(
+                CatalogChange.Advance(
+                    id: upload.id, epoch: advance.epoch, offset: advance.offset, length: advance.length,
+                    digestStates: state.digests.isEmpty ? [] : state.digests.encodedStates))
+            row = upload.isTransient ? nil : state.newRow(with: change)
+            if advance.hasNewBytes { state.canHaveRemovedBytes = false }
+        }
+
+        var commit: CatalogChange { upload.reporting(row.map { .insert($0) } ?? change) }
+
+        /// - Parameter outcome: the outcome of ``commit``.
+        func end(_ outcome: Result<RemovedRows, StoreError>) throws(StoreError) {
+            guard let row else {
+                _ = try outcome.get()
+                return
+            }
+            _ = try upload.inserted(row, with: change, outcome, confirmedBy: nil)
         }
     }
 
@@ -68,47 +83,19 @@ extension OpenUpload {
                 _ = try? record(ready, context)
                 ready = []
             }
-            let work = upload.monitor.withLock { state in Work(state.machine.runQueuedAcknowledgment(), state) }
-            guard let work else { continue }
-            if let error = work.blob.failure(since: queuedAt) {
+            let recording = upload.monitor.withLock { state in
+                Recording(upload, state.machine.runQueuedAcknowledgment(), &state)
+            }
+            guard let recording else { continue }
+            if let error = recording.blob.failure(since: queuedAt) {
                 _ = upload.synchronizationFailed(error, duringCallOf: nil)
                 continue
             }
-            guard (try? upload.synchronize(work, duringCallOf: nil)) != nil else { continue }
+            guard (try? upload.synchronize(recording, duringCallOf: nil)) != nil else { continue }
             if ready.isEmpty { deadline = SystemClock.monotonicNanoseconds() + maxWait }
-            ready.append(Recording(upload, work))
+            ready.append(recording)
         }
         if !ready.isEmpty { _ = try? record(ready, context) }
-    }
-
-    /// The change that records durable bytes in the row of their upload.
-    private struct Recording {
-        let upload: OpenUpload
-        let advance: UploadMachine.Advance
-        let change: CatalogChange
-        /// The first row of the upload, which contains the change; nil if the upload has a row.
-        let row: CatalogRow?
-
-        init(_ upload: OpenUpload, _ work: Work) {
-            self.upload = upload
-            advance = work.advance
-            change = .advance(
-                CatalogChange.Advance(
-                    id: upload.id, epoch: advance.epoch, offset: advance.offset, length: advance.length,
-                    digestStates: work.digestStates))
-            row = upload.newRow(with: change)
-        }
-
-        var commit: CatalogChange { upload.reporting(row.map { .insert($0) } ?? change) }
-
-        /// - Parameter outcome: the outcome of ``commit``.
-        func end(_ outcome: Result<RemovedRows, StoreError>) throws(StoreError) {
-            guard let row else {
-                _ = try outcome.get()
-                return
-            }
-            _ = try upload.inserted(row, with: change, outcome, confirmedBy: nil)
-        }
     }
 
     /// Records durable bytes with one commit, and then advances the durable offsets.
@@ -130,19 +117,18 @@ extension OpenUpload {
     }
 
     /// Synchronizes the bytes, commits the row, and then advances the durable offset.
-    func run(_ work: Work, duringCallOf failingLease: Int64?) throws(StoreError) {
-        try synchronize(work, duringCallOf: failingLease)
+    func run(_ recording: Recording, duringCallOf failingLease: Int64?) throws(StoreError) {
+        try synchronize(recording, duringCallOf: failingLease)
         if isTransient {
-            update { $0.machine.acknowledged(work.advance) }
+            update { $0.machine.acknowledged(recording.advance) }
         } else {
-            try Self.record([Recording(self, work)], context)
+            try Self.record([recording], context)
         }
     }
 
-    private func synchronize(_ work: Work, duringCallOf failingLease: Int64?) throws(StoreError) {
-        guard work.advance.hasNewBytes else { return }
-        monitor.withLock { $0.canHaveRemovedBytes = false }
-        try synchronize(work.blob, including: isTransient ? nil : .name, duringCallOf: failingLease)
+    private func synchronize(_ recording: Recording, duringCallOf failingLease: Int64?) throws(StoreError) {
+        guard recording.advance.hasNewBytes else { return }
+        try synchronize(recording.blob, including: isTransient ? nil : .name, duringCallOf: failingLease)
     }
 
     /// - Parameter failingLease: the lease whose method throws the error: its holder needs no other notification that
@@ -219,25 +205,17 @@ extension OpenUpload {
     }
 
     /// The first row of the upload, with this change; nil if there is a row.
-    func newRow(with change: CatalogChange) -> CatalogRow? {
-        monitor.withLock { state in
-            guard !state.machine.isRecorded, var row = state.row else { return nil }
-            row.length = state.machine.length
-            // A publication is decided after all received bytes were synchronized.
-            if case .recordIntent = change { row = row.advanced(to: state.machine.received) }
-            row.apply(change)
-            return row
-        }
-    }
+    func newRow(with change: CatalogChange) -> CatalogRow? { monitor.withLock { $0.newRow(with: change) } }
 
     /// Creates the row of an upload that is recorded late, with all received bytes, unless a publication is about to
     /// create it.
     func recordNow() throws(StoreError) {
         if isTransient { return }
-        let work = monitor.waitForever { state -> Work?? in
-            state.machine.acknowledgment == .running ? nil : .some(Work(state.machine.beginRecording(), state))
+        let recording = monitor.waitForever { state -> Recording?? in
+            if state.machine.acknowledgment == .running { return nil }
+            return .some(Recording(self, state.machine.beginRecording(), &state))
         }
-        if let work { try run(work, duringCallOf: nil) }
+        if let recording { try run(recording, duringCallOf: nil) }
     }
 
     /// The upload as clients may see it: an offset is reported only after there is a row.
@@ -289,6 +267,18 @@ extension OpenUpload {
             default: return []
             }
         }
+    }
+}
+
+extension OpenUpload.State {
+    /// The first row of the upload, with this change; nil if there is a row.
+    func newRow(with change: CatalogChange) -> CatalogRow? {
+        guard !machine.isRecorded, var row else { return nil }
+        row.length = machine.length
+        // A publication is decided after all received bytes were synchronized.
+        if case .recordIntent = change { row = row.advanced(to: machine.received) }
+        row.apply(change)
+        return row
     }
 }
 

@@ -161,7 +161,7 @@ extension OpenUpload {
     private enum ClaimStep<Value> {
         case load
         case settle
-        case record(Work?)
+        case record(Recording?)
         case stillProcessing
         case decided(Result<Value, StoreError>)
     }
@@ -197,7 +197,7 @@ extension OpenUpload {
                     try load(until: principal == nil ? 0 : max(deadline, context.acquisitionDeadline))
                 }
             case .settle: try prepare { () throws(StoreError) in try settle() }
-            case .record(let work): if let work { try run(work, duringCallOf: nil) }
+            case .record(let recording): if let recording { try run(recording, duringCallOf: nil) }
             case .stillProcessing: return nil
             case .none:
                 // Another thread loads, settles or synchronizes the upload. Check once a second whether it is ready.
@@ -218,7 +218,7 @@ extension OpenUpload {
         case .wait: return nil
         case .load: return .load
         case .settle: return .settle
-        case .record(let advance): return .record(Work(advance, state))
+        case .record(let advance): return .record(Recording(self, advance, &state))
         case .stillProcessing: return .stillProcessing
         case .granted:
             do throws(StoreError) { return .decided(.success(try decide(&state))) } catch {
