@@ -105,7 +105,6 @@ extension UploadMachineExploration {
             if lease == world.ending || lease == world.machine.epoch && isProcessing && world.machine.isDecided {
                 return nil
             }
-            next.machine.discardStaged(as: lease)
             let step = next.machine.beginRelease(of: lease)
             if event == .releaseFailed, step != .completeAsInterrupted { return nil }
             if step == .completeAsInterrupted {
@@ -116,10 +115,10 @@ extension UploadMachineExploration {
                     _ = next.machine.finish(as: .complete(Response(status: 500)))
                 }
             }
-            if event == .beginRelease, step != .superseded {
+            if event == .beginRelease, step != .done {
                 next.releasing = lease
             } else {
-                if step != .superseded { next.machine.endRelease(of: lease) }
+                if step != .done { next.machine.endRelease(of: lease) }
                 next.leases.removeAll { $0 == lease }
             }
         }

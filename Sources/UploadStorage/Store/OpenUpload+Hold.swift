@@ -18,14 +18,6 @@ extension OpenUpload {
     /// Called after the hold has ended without a release.
     func holdWasLost() { update { state in if !isHeld(state) { state.machine.drop() } } }
 
-    /// Ends the hold at the end of the use.
-    func releaseHold() {
-        let fence = monitor.withLock { state in
-            state.machine.isLoaded && state.machine.isUnfinished ? state.fence : nil
-        }
-        if let fence { context.catalog.release(id, fence: fence) }
-    }
-
     /// The time within which received bytes become durable before the upload is released, in nanoseconds. It is longer
     /// than the time for which one request of another store waits: the client gets no error if the storage is only slow.
     private static let holdReleaseTime: Int64 = 5_000_000_000

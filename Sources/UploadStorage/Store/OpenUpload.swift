@@ -13,7 +13,7 @@ final class OpenUpload: Sendable {
     /// Whether it is a plain upload: bytes that have a row only while they replace a file.
     let isTransient: Bool
     let context: StoreContext
-    let monitor = Monitor(State())
+    let monitor: Monitor<State>
 
     // Copies for readers without the lock; written with the lock held.
     let epochMirror = Atomic<Int64>(0)
@@ -68,10 +68,31 @@ final class OpenUpload: Sendable {
         }
     }
 
-    init(_ id: UploadID, _ context: StoreContext, isTransient: Bool = false) {
+    /// An upload whose row has not been read.
+    init(_ id: UploadID, _ context: StoreContext) {
         self.id = id
         self.context = context
+        isTransient = false
+        monitor = Monitor(State())
+    }
+
+    /// A new upload. Its first lease has the epoch of the row.
+    /// - Parameters:
+    ///   - isRecorded: whether the row is durable. Otherwise there is no row yet.
+    ///   - spare: the free bytes in addition to those that must stay free.
+    init(
+        new row: CatalogRow, blob: any Blob, _ context: StoreContext, isTransient: Bool, isRecorded: Bool,
+        reserved: Int64, spare: Int64
+    ) {
+        id = row.id
+        self.context = context
         self.isTransient = isTransient
+        var state = State(row: row, blob: blob)
+        state.machine.begin(row, reserved: reserved, isRecorded: isRecorded, isRowNeeded: !isTransient)
+        if !row.upload.digests.isEmpty { state.digests = DigestTracker(row.upload.digests) }
+        state.pace.spaceChecked(upTo: 0, spare: spare)
+        monitor = Monitor(state)
+        epochMirror.store(row.epoch, ordering: .releasing)
     }
 
     /// Whether nothing is in progress that changes the row.
@@ -227,17 +248,6 @@ extension OpenUpload {
         }
     }
 
-    /// Sets the state of a new upload. If the upload has a row, the row is durable.
-    func begin(_ row: CatalogRow, blob: any Blob, reserved: Int64, isRecorded: Bool) -> Int64 {
-        update { state in
-            state.row = row
-            state.blob = blob
-            state.machine.begin(row, reserved: reserved, isRecorded: isRecorded, isRowNeeded: !isTransient)
-            if !row.upload.digests.isEmpty { state.digests = DigestTracker(row.upload.digests) }
-            return state.machine.epoch
-        }
-    }
-
     // MARK: Loading
 
     /// Loads or settles the upload, or begins its removal. If that fails, the next request tries it again.
@@ -317,19 +327,19 @@ extension OpenUpload {
 
     /// Called when the upload is no longer in use.
     func endUse() {
-        if hasRow && !isTransient {
-            releaseSurplus()
-            if context.catalog.isShared { releaseHold() }
-        } else {
-            forget()
-        }
+        guard hasDurableRow else { return forget() }
+        if let fence = releaseSurplus() { context.catalog.release(id, fence: fence) }
     }
 
     /// Releases the bytes that were reserved in advance.
-    func releaseSurplus() {
-        if isTransient { return }
-        let (principal, surplus) = update { ($0.principal, $0.machine.removeSurplus()) }
+    /// - Returns: the fence of the hold; nil if the upload is not loaded or has ended.
+    @discardableResult
+    func releaseSurplus() -> Int64? {
+        if isTransient { return nil }
+        let (principal, surplus, fence) = update { ($0.principal, $0.machine.removeSurplus(), $0.fence) }
+        guard let surplus else { return nil }
         if surplus != 0 { context.ledger.end(principal, releasing: surplus, counts: false) }
+        return fence
     }
 
     /// Waits for the end of the processing, at most until `deadline`, and then ends every lease. An upload that has no

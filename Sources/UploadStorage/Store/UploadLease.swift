@@ -98,12 +98,8 @@ package final class UploadLease: Sendable {
     package func release() {
         guard let use = use.withLock({ $0.take() }) else { return }
         defer { withExtendedLifetime(use) {} }
-        let step = upload.update { state in
-            state.machine.discardStaged(as: epoch)
-            return state.machine.beginRelease(of: epoch)
-        }
-        switch step {
-        case .superseded: return
+        switch upload.update({ $0.machine.beginRelease(of: epoch) }) {
+        case .done: return
         case .completeAsInterrupted: _ = try? completeAsInterrupted()
         case .acknowledge: break
         }

@@ -75,8 +75,9 @@ extension UploadMachine {
 
     /// Releases the bytes that are reserved beyond the length or the offset in the row, and returns their number. The
     /// next ``OpenUpload`` of this upload begins with the length or the offset in the row.
-    mutating func removeSurplus() -> Int64 {
-        guard isLoaded, isUnfinished else { return 0 }
+    /// - Returns: nil if the upload is not loaded or has ended.
+    mutating func removeSurplus() -> Int64? {
+        guard isLoaded, isUnfinished else { return nil }
         let needed = recordedLength ?? durable
         defer { reserved = needed }
         return reserved - needed

@@ -293,18 +293,23 @@ extension UploadMachine {
     }
 
     enum Release: Hashable {
-        /// The lease has ended already.
-        case superseded
+        /// The lease or the upload has ended: nothing remains to be done.
+        case done
         /// Store the response for an interrupted processing, acknowledge the received bytes, then end the release.
         case completeAsInterrupted
         /// Acknowledge the received bytes, then end the release.
         case acknowledge
     }
 
-    /// The holder of the lease does not use it any more. The caller has discarded staged bytes.
+    /// The holder of the lease does not use it any more. Staged bytes are discarded.
     mutating func beginRelease(of lease: Int64) -> Release {
-        guard lease == epoch else { return .superseded }
+        guard lease == epoch else { return .done }
+        discardStaged(as: lease)
         notification = .none
+        guard isUnfinished else {
+            revoke()
+            return .done
+        }
         if isProcessing {
             if isProcessingRecorded { return .completeAsInterrupted }
             activity = .idle

@@ -38,12 +38,9 @@ extension UploadStore {
             do throws(StoreError) {
                 try context.requireSharedLimits(
                     of: new.principal, for: reserved, isNew: !isTransient && !isRecorded)
-                let spare = try requireSpace(for: reserved)
-                let lease = try place(
+                return try place(
                     new, blob, isTransient: isTransient, isRecorded: isRecorded, isReported: isReported,
-                    reserved: reserved)
-                lease.upload.update { $0.pace.spaceChecked(upTo: 0, spare: spare) }
-                return lease
+                    reserved: reserved, spare: requireSpace(for: reserved))
             } catch {
                 ledger.end(new.principal, releasing: reserved, counts: !isTransient)
                 throw error
@@ -65,7 +62,8 @@ extension UploadStore {
     }
 
     private func place(
-        _ new: NewUpload, _ blob: String, isTransient: Bool, isRecorded: Bool, isReported: Bool, reserved: Int64
+        _ new: NewUpload, _ blob: String, isTransient: Bool, isRecorded: Bool, isReported: Bool, reserved: Int64,
+        spare: Int64
     ) throws(StoreError) -> UploadLease {
         let row = CatalogRow(
             id: UploadID(), blob: blob, upload: new, createdAt: time,
@@ -79,11 +77,12 @@ extension UploadStore {
                 try catalog.commit(
                     context.reporting(.insert(row)) { [isReported ? UploadEvent(.created, of: row, at: $0) : nil] })
             }
-            let upload = OpenUpload(row.id, context, isTransient: isTransient)
-            let epoch = upload.begin(row, blob: blob, reserved: reserved, isRecorded: isRecorded)
+            let upload = OpenUpload(
+                new: row, blob: blob, context, isTransient: isTransient, isRecorded: isRecorded, reserved: reserved,
+                spare: spare)
             let use = try registry.use(new: upload)
             if isRecorded { context.newBlobs.remove(row.blob) }
-            return UploadLease(use, epoch: epoch, record: row.record)
+            return UploadLease(use, epoch: row.epoch, record: row.record)
         } catch {
             // The row may exist, because a commit that failed may have been made.
             if isRecorded {
