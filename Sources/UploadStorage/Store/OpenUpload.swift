@@ -45,27 +45,6 @@ final class OpenUpload: Sendable {
 
         /// The publication that was decided and is not complete.
         var intent: PublicationIntent? { machine.isDecided ? row?.intent : nil }
-
-        /// Does what the last event of the machine requires.
-        /// - Returns: the closure to call without the lock.
-        mutating func applyEvent() -> Revocation? {
-            if !machine.hasBytes { blob = nil }
-            if !machine.isStaging, stagedDigests != nil {
-                // Staged bytes were dropped. If the truncation fails, these bytes are overwritten later, or removed before
-                // the publication.
-                stagedDigests = nil
-                pace.limit(to: machine.written)
-                canHaveRemovedBytes = true
-                _ = try? blob?.truncate(to: machine.received)
-            }
-            switch machine.beginNotification() {
-            case .atEnd: return nil
-            case .due: return revocation.take()
-            case .none:
-                revocation = nil
-                return nil
-            }
-        }
     }
 
     /// An upload whose row has not been read.
@@ -113,10 +92,26 @@ final class OpenUpload: Sendable {
         }
     }
 
-    /// Applies the last event, and copies the state for readers without the lock.
+    /// Does what the last event of the machine requires, and copies the state for readers without the lock.
+    /// - Returns: the closure to call without the lock.
     private func applyEvent(_ state: inout State) -> Revocation? {
-        defer { mirror(state.machine) }
-        return state.applyEvent()
+        mirror(state.machine)
+        if !state.machine.hasBytes { state.blob = nil }
+        if !state.machine.isStaging, state.stagedDigests != nil {
+            // Staged bytes were dropped. If the truncation fails, these bytes are overwritten later, or removed before
+            // the publication.
+            state.stagedDigests = nil
+            state.pace.limit(to: state.machine.written)
+            state.canHaveRemovedBytes = true
+            _ = try? state.blob?.truncate(to: state.machine.received)
+        }
+        switch state.machine.beginNotification() {
+        case .atEnd: return nil
+        case .due: return state.revocation.take()
+        case .none:
+            state.revocation = nil
+            return nil
+        }
     }
 
     func mirror(_ machine: UploadMachine) {

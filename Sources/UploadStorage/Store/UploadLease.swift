@@ -133,8 +133,7 @@ extension UploadLease {
     }
 
     private func appendAtOnce(_ bytes: UnsafeRawBufferPointer, completes isLast: Bool) throws(StoreError) {
-        awaitCount(beforeAppending: bytes.count)
-        try reserveShared(upTo: { $0.written + Int64(bytes.count) }, spare: Self.reservationStep)
+        try awaitReservation(upTo: { $0.written + Int64(bytes.count) }, spare: Self.reservationStep)
         var remaining = bytes
         while true {
             let (fullBlob, isBehind) = try upload.monitor.withLock {
@@ -169,13 +168,14 @@ extension UploadLease {
         }
     }
 
-    /// Waits until the usage of the principal has been counted, without holding the lock of the upload.
-    private func awaitCount(beforeAppending count: Int) {
-        if context.ledger.canReserve { return }
-        let reserves = upload.monitor.withLock { state in
-            state.machine.missingReservation(upTo: state.machine.written + Int64(count)) > 0
+    /// Waits for what cannot be waited for with the lock held: until the usage of the principal has been counted, or, with
+    /// a shared catalog, until the bytes of an upload of unknown length are reserved.
+    private func awaitReservation(upTo end: (UploadMachine) -> Int64, spare: Int64 = 0) throws(StoreError) {
+        if !context.ledger.canReserve {
+            let missing = upload.monitor.withLock { $0.machine.missingReservation(upTo: end($0.machine)) }
+            if missing > 0 { context.ledger.waitUntilCounted() }
         }
-        if reserves { context.ledger.waitUntilCounted() }
+        try reserveShared(upTo: end, spare: spare)
     }
 
     private func write(
@@ -204,7 +204,7 @@ extension UploadLease {
 
     /// With a quota in a shared catalog: reserves the bytes of an upload of unknown length up to `end`, and up to `spare`
     /// bytes in all if there is room for them. The lock is not held while the usage is read.
-    private func reserveShared(upTo end: (UploadMachine) -> Int64, spare: Int64 = 0) throws(StoreError) {
+    private func reserveShared(upTo end: (UploadMachine) -> Int64, spare: Int64) throws(StoreError) {
         guard context.catalog.isShared, let quota = context.configuration.quotaPerPrincipal else { return }
         var isAcknowledged = upload.isTransient
         while true {
@@ -268,17 +268,18 @@ extension UploadLease {
             return blob
         }
         guard let blob, context.shouldSynchronize else { return }
-        while let start = excess() {
+        var awaited: Int64?
+        while let start = excess(after: awaited) {
             blob.awaitWriteBack(at: start, count: WritePace.step)
-            upload.monitor.withLock { state in
-                if state.machine.refusal(of: epoch) == nil { state.pace.awaited(from: start) }
-            }
+            awaited = start
         }
     }
 
-    private func excess() -> Int64? {
+    /// - Parameter awaited: the start of the part whose write-back has just ended.
+    private func excess(after awaited: Int64?) -> Int64? {
         upload.monitor.withLock { state in
             guard state.machine.refusal(of: epoch) == nil else { return nil }
+            if let awaited { state.pace.awaited(from: awaited) }
             return state.pace.excess(
                 state.machine.written, durable: state.machine.durable, window: context.configuration.writeBackWindow)
         }
@@ -304,13 +305,7 @@ extension UploadLease {
     /// Sets the length of the representation, which cannot change later. The length is durable when ``acknowledge()``
     /// returns.
     package func setLength(_ length: Int64) throws(StoreError) {
-        let needsQuota = try upload.monitor.withLock { (state) throws(StoreError) in
-            try state.machine.reservation(forLength: length, as: epoch) ?? 0 > 0
-        }
-        if needsQuota {
-            context.ledger.waitUntilCounted()
-            try reserveShared(upTo: { _ in length })
-        }
+        try awaitReservation(upTo: { _ in length })
         try upload.update { (state) throws(StoreError) in
             guard let missing = try state.machine.reservation(forLength: length, as: epoch) else { return }
             if missing > 0 {
