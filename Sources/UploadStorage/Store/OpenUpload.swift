@@ -182,6 +182,9 @@ extension OpenUpload {
         case decided(Result<Value, StoreError>)
     }
 
+    /// The time in nanoseconds between two checks whether this store is still the holder.
+    private static var holdCheckInterval: Int64 { 1_000_000_000 }
+
     /// Waits until all earlier requests for the upload are served, loads the upload, completes an interrupted
     /// publication or processing, and then runs `decide` with the lock held. Returns nil if the target resource still
     /// processes the upload at the deadline.
@@ -194,12 +197,14 @@ extension OpenUpload {
         principal: String?, until deadline: Int64, _ decide: (inout State) throws(StoreError) -> Result
     ) throws(StoreError) -> Result? {
         let ticket = context.nextTicket()
-        update { $0.machine.enqueue(ticket) }
+        var isQueued = false
         defer { update { $0.machine.leave(ticket) } }
-        var nextWakeUp = deadline
+        var wakeUp: Int64? = deadline
         while true {
             let (step, revocation) =
-                monitor.wait(until: nextWakeUp) { state -> (ClaimStep<Result>?, Revocation?)? in
+                monitor.wait(until: wakeUp) { state -> (ClaimStep<Result>?, Revocation?)? in
+                    if !isQueued { state.machine.enqueue(ticket) }
+                    isQueued = true
                     let isLate = SystemClock.monotonicNanoseconds() >= deadline
                     let step = claimStep(of: ticket, principal, isLate: isLate, &state, decide)
                     let revocation = applyEvent(&state)
@@ -216,8 +221,9 @@ extension OpenUpload {
             case .record(let recording): if let recording { try run(recording, duringCallOf: nil) }
             case .stillProcessing: return nil
             case .none:
-                // Another thread loads, settles or synchronizes the upload. Check once a second whether it is ready.
-                nextWakeUp = max(deadline, SystemClock.monotonicNanoseconds() + 1_000_000_000)
+                let now = SystemClock.monotonicNanoseconds()
+                // The thread that this request waits for notifies it. Only a hold can end without a notification.
+                if now >= deadline { wakeUp = context.catalog.isShared ? now + Self.holdCheckInterval : nil }
             }
         }
     }
