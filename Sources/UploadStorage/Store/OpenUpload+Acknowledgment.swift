@@ -221,7 +221,7 @@ extension OpenUpload {
     /// The upload as clients may see it: an offset is reported only after there is a row.
     /// - Returns: nil if the state in memory may not be current.
     func reportableRecord(shouldConfirmHold: Bool) throws(StoreError) -> UploadRecord? {
-        if isUnrecorded { try recordNow() }
+        if !isTransient && !hasRow { try recordNow() }
         let (current, fence) = monitor.withLock { state -> (UploadRecord?, Int64?) in
             guard dependsOnHold(state.machine) else { return (record(state), nil) }
             return (isHeld(state) ? record(state) : nil, state.fence)

@@ -154,9 +154,6 @@ final class OpenUpload: Sendable {
     /// Whether there is a row. If there is none, see ``UploadMachine/isRecorded``.
     var hasRow: Bool { monitor.withLock { $0.machine.isRecorded } }
 
-    /// Whether this is an upload that is recorded late and has no row yet.
-    var isUnrecorded: Bool { !isTransient && !hasRow }
-
     /// Whether the upload has a row and is known to clients.
     var hasDurableRow: Bool { !isTransient && hasRow }
 
@@ -173,15 +170,6 @@ final class OpenUpload: Sendable {
 
 // Requests claim the upload in the order in which they came, and the first one loads it.
 extension OpenUpload {
-    /// The next step of ``claim(principal:until:_:)``, which runs without the lock.
-    private enum ClaimStep<Value> {
-        case load
-        case settle
-        case record(Recording?)
-        case stillProcessing
-        case decided(Result<Value, StoreError>)
-    }
-
     /// The time in nanoseconds between two checks whether this store is still the holder.
     private static var holdCheckInterval: Int64 { 1_000_000_000 }
 
@@ -193,58 +181,42 @@ extension OpenUpload {
     ///   - principal: the principal of the request; nil if the store itself calls this method. If the upload belongs to
     ///     another principal, `notFound` is thrown.
     ///   - deadline: monotonic nanoseconds.
-    func claim<Result>(
-        principal: String?, until deadline: Int64, _ decide: (inout State) throws(StoreError) -> Result
-    ) throws(StoreError) -> Result? {
+    func claim<Value>(
+        principal: String?, until deadline: Int64, _ decide: (inout State) throws(StoreError) -> Value
+    ) throws(StoreError) -> Value? {
         let ticket = context.nextTicket()
         var isQueued = false
         defer { update { $0.machine.leave(ticket) } }
         var wakeUp: Int64? = deadline
         while true {
-            let (step, revocation) =
-                monitor.wait(until: wakeUp) { state -> (ClaimStep<Result>?, Revocation?)? in
-                    if !isQueued { state.machine.enqueue(ticket) }
-                    isQueued = true
-                    let isLate = SystemClock.monotonicNanoseconds() >= deadline
-                    let step = claimStep(of: ticket, principal, isLate: isLate, &state, decide)
-                    let revocation = applyEvent(&state)
-                    return step == nil && revocation == nil ? nil : (step, revocation)
-                } ?? (nil, nil)
+            var value: Value?
+            var (recording, revocation): (Recording?, Revocation?) = (nil, nil)
+            let step = try monitor.wait(until: wakeUp) { (state) throws(StoreError) -> UploadMachine.Claim? in
+                if !isQueued { state.machine.enqueue(ticket) }
+                isQueued = true
+                if let principal, state.machine.isLoaded, state.principal != principal { throw .notFound }
+                // The hold may have ended without a notification, for example while the process was stopped.
+                if !isHeld(state) { state.machine.drop() }
+                let step = state.machine.claim(ticket, isLate: SystemClock.monotonicNanoseconds() >= deadline)
+                if case .record(let advance) = step { recording = Recording(self, advance, &state) }
+                if step == .granted { value = try decide(&state) }
+                revocation = applyEvent(&state)
+                return step == .wait && revocation == nil ? nil : step
+            }
             revocation?()
             switch step {
-            case .decided(let result): return try result.get()
+            case .granted: return value
             case .load:
                 try prepare { () throws(StoreError) in
                     try load(until: principal == nil ? 0 : max(deadline, context.acquisitionDeadline))
                 }
             case .settle: try prepare { () throws(StoreError) in try settle() }
-            case .record(let recording): if let recording { try run(recording, duringCallOf: nil) }
+            case .record: if let recording { try run(recording, duringCallOf: nil) }
             case .stillProcessing: return nil
-            case .none:
+            case .wait, nil:
                 let now = SystemClock.monotonicNanoseconds()
                 // The thread that this request waits for notifies it. Only a hold can end without a notification.
                 if now >= deadline { wakeUp = context.catalog.isShared ? now + Self.holdCheckInterval : nil }
-            }
-        }
-    }
-
-    /// - Returns: nil if the request has to wait.
-    private func claimStep<Result>(
-        of ticket: Int, _ principal: String?, isLate: Bool, _ state: inout State,
-        _ decide: (inout State) throws(StoreError) -> Result
-    ) -> ClaimStep<Result>? {
-        if let principal, state.machine.isLoaded, state.principal != principal { return .decided(.failure(.notFound)) }
-        // The hold may have ended without a notification, for example while the process was stopped.
-        if !isHeld(state) { state.machine.drop() }
-        switch state.machine.claim(ticket, isLate: isLate) {
-        case .wait: return nil
-        case .load: return .load
-        case .settle: return .settle
-        case .record(let advance): return .record(Recording(self, advance, &state))
-        case .stillProcessing: return .stillProcessing
-        case .granted:
-            do throws(StoreError) { return .decided(.success(try decide(&state))) } catch {
-                return .decided(.failure(error))
             }
         }
     }
@@ -268,7 +240,12 @@ extension OpenUpload {
     private func load(until deadline: Int64) throws(StoreError) {
         guard let held = try context.catalog.acquire(id, until: deadline) else { throw .notFound }
         let (row, fence) = (held.row, held.fence)
-        let blob = try openBlob(of: row, fence: fence)
+        let blob: (any Blob)?
+        do throws(StoreError) { blob = try row.phase == .receiving ? openBlob(of: row) : nil } catch {
+            // Another store can try it.
+            context.catalog.release(id, fence: fence)
+            throw error
+        }
         if row.isWithdrawn { context.failedPublications.insert(id) }
         let result = update { state in
             set(row, fence: fence, blob: blob, &state)
@@ -291,15 +268,6 @@ extension OpenUpload {
         state.stagedDigests = nil
         state.pace = WritePace(start: row.offset)
         state.canHaveRemovedBytes = row.offset > 0
-    }
-
-    /// Opens the bytes that a row needs. If that fails, another store can try it.
-    private func openBlob(of row: CatalogRow, fence: Int64) throws(StoreError) -> (any Blob)? {
-        guard row.phase == .receiving else { return nil }
-        do throws(StoreError) { return try openBlob(of: row) } catch {
-            context.catalog.release(id, fence: fence)
-            throw error
-        }
     }
 
     /// Opens the bytes of a row; nil if acknowledged bytes are missing. Bytes beyond the recorded offset are removed.
