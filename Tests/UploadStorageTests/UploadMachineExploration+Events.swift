@@ -222,7 +222,8 @@ extension UploadMachineExploration {
             guard let advance = next.machine.beginRecording() else { return nil }
             next.advance = advance
         case .publishingFailed:
-            next.machine.publishingFailed(as: world.machine.processor)
+            guard let lease = world.machine.processor else { return nil }
+            next.machine.publishingFailed(as: lease)
             next.shouldAcknowledge = true
         case .forget:
             // A publication without a row has failed.

@@ -170,7 +170,7 @@ extension UploadMachineExploration {
         if world.work != nil { world = next(world, .worked) ?? next(world, .workFailed) ?? world }
         if world.ending != nil { world = next(world, .ended) ?? next(world, .endingFailed) ?? world }
         if world.removal == .begun { world = next(world, .removed) ?? next(world, .removalFailed) ?? world }
-        if world.machine.activity == .publishing { world.machine.publishingFailed(as: world.machine.processor) }
+        if let lease = world.machine.processor { world.machine.publishingFailed(as: lease) }
         if world.releasing != nil { world = next(world, .endRelease) ?? world }
         for _ in 0..<3 where world.holdRelease != nil {
             world = next(world, .continueHoldRelease) ?? next(world, .pauseHoldRelease) ?? world

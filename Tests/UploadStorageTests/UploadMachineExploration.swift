@@ -69,7 +69,7 @@ enum UploadMachineExploration {
             var world = self
             if !leases.contains(machine.failure?.lease ?? -1) { world.machine.failure = nil }
             world.machine.epoch = mapped(machine.epoch)
-            world.machine.processor = mapped(machine.processor)
+            world.machine.processor = machine.processor.map(mapped)
             if let epoch = world.machine.failure?.lease { world.machine.failure?.lease = mapped(epoch) }
             if let epoch = machine.holdRelease?.epoch { world.machine.holdRelease?.epoch = mapped(epoch) }
             world.leases = leases.map(mapped)

@@ -88,6 +88,28 @@ import Testing
         #expect(machine.activity == .idle)
     }
 
+    @Test(
+        "the failed end of a lease that was lost does not affect a later removal or settlement",
+        arguments: [false, true])
+    func lateFailureDuringRemoval(isSettlingNeeded: Bool) throws {
+        var machine = UploadMachineExploration.start(isRecorded: true).machine
+        let lease = machine.epoch
+        try machine.beginStaging(as: lease)
+        _ = try machine.beginEnding(as: lease)
+        machine.drop()
+        _ = machine.load(UploadMachineExploration.row(offset: 0), hasBytes: true)
+        if isSettlingNeeded {
+            machine.mark()
+            machine.enqueue(1)
+            let claim = machine.claim(1, isLate: false)
+            #expect(claim == .settle)
+        } else {
+            machine.beginRemoval()
+        }
+        machine.endingFailed(as: lease)
+        #expect(machine.activity == .settling)
+    }
+
     @Test("the late end of a publication whose bytes were lost does not affect the publication of a later lease")
     func lateEndOfPublication() throws {
         var machine = UploadMachineExploration.start(isRecorded: true).machine

@@ -137,7 +137,7 @@ extension UploadMachine {
 
     /// The upload is about to be removed: every lease has ended.
     mutating func beginRemoval() {
-        activity = .settling
+        (activity, processor) = (.settling, nil)
         dropStaged()
         revoke()
     }

@@ -57,8 +57,8 @@ struct UploadMachine: Hashable, Sendable {
     }
 
     var activity = Activity.idle
-    /// The lease that has begun the processing or the end of the upload.
-    var processor: Int64 = 0
+    /// The lease that has begun the processing or the end of the upload; nil if no lease has begun the activity.
+    var processor: Int64?
     var acknowledgment = Acknowledgment.idle
     var epoch: Int64 = 0
     /// Whether others wait for the end of the current lease instead of taking the upload over.
@@ -185,7 +185,7 @@ struct UploadMachine: Hashable, Sendable {
     mutating func load(_ row: CatalogRow, hasBytes: Bool) -> Loading {
         read(row, hasBytes: hasBytes)
         guard row.phase == .receiving, !hasBytes else { return .loaded }
-        activity = .settling
+        (activity, processor) = (.settling, nil)
         return .lost
     }
 
@@ -253,7 +253,7 @@ extension UploadMachine {
             // would raise `durable` after new bytes have replaced them.
             if acknowledgment == .running { return .wait }
             acknowledgment = .idle
-            activity = isLoadingNeeded ? .loading : .settling
+            (activity, processor) = (isLoadingNeeded ? .loading : .settling, nil)
             return activity == .loading ? .load : .settle
         }
         leave(ticket)
