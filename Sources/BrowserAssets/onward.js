@@ -137,7 +137,7 @@ export function retryAfter(value, now) {
 
 /**
  * The delay before an attempt in milliseconds: a random part of the maximum, so that the clients of a restarted server do
- * not come back at the same time. After a response with an error it is at least half of the maximum.
+ * not reconnect at the same time. After a response with an error it is at least half of the maximum.
  */
 export function retryDelay(attempt, random, isRefused) {
   const longest = DELAYS[Math.min(attempt, DELAYS.length) - 1];
@@ -346,7 +346,7 @@ export class UploadMachine {
     this.#fail(new UploadError("not-resumable", message, { cause: error }));
   }
 
-  /** There are other credentials. */
+  /** Continues after the credentials were replaced. */
   refreshed() { this.phase = this.following; }
 
   /** Deletes the upload on the server, then fails. If the server cannot be reached, the upload expires there. */

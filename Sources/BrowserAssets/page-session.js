@@ -60,7 +60,7 @@ async function request(url, options = {}) {
 
 /**
  * A URL with which the browser itself can load the file. If it has no cookie for the token, because the token is too long or
- * an application verifies it, the content is loaded with the token, and the URL is that of a `Blob`. `isLocal`: whether it is.
+ * an application verifies it, the content is loaded with the token, and the URL is that of a `Blob` (`isLocal`).
  */
 async function loadableURL({ path, size, signal }) {
   if (session.token === null || session.hasCookie) return { url: path, isLocal: false };

@@ -22,7 +22,7 @@ struct OriginDelivery {
     }
 
     /// - Returns: `nil` if the delivery was canceled. The request may have been sent.
-    /// - Parameter report: called with the exchange at its end.
+    /// - Parameter report: called at the end of the exchange.
     func run(isCanceled: () -> Bool, report: (ForwardingReport) -> Void = { _ in }) -> Outcome? {
         let exchange = client.start(request)
         defer {

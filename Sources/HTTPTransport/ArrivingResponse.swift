@@ -24,7 +24,7 @@ struct ArrivingResponse {
     /// The start of an incomplete line of a head.
     private var line: [UInt8] = []
     private var headSize: Int64 = 0
-    /// The interim responses that were not removed.
+    /// The interim responses that have arrived. The caller removes those that it has handled.
     var interims: [ClientResponseHead] = []
     /// The head of the final response.
     private(set) var head: ClientResponseHead?

@@ -51,7 +51,7 @@ struct MigrateCommand {
     }
 
     private func run(_ root: String, _ cluster: ClusterLocation) -> ExitStatus {
-        // What cannot be used if an error is thrown.
+        // The directory, or the database and the storage, that the message about an error names.
         var place = root
         do throws(StoreError) {
             let directory = try StoreCopy.Place.directory(root, creates: isBack)

@@ -7,9 +7,9 @@ import UploadStorage
 ///
 /// The store records an event in the same transaction as the change that it reports
 /// (`StoreConfiguration.shouldRecordEvents`). Each event is delivered at least once, and the events of one upload in their
-/// order. If the delivery of an event fails, it is repeated with increasing pauses; then the event is set aside, and
-/// dropped after ``EventSettings/keepTime``. Uploads never wait for a delivery, and no event waits for the failures of
-/// other uploads' events.
+/// order. If the delivery of an event fails, it is repeated with increasing pauses. After ``EventSettings/retryTime`` the
+/// event is set aside, and after ``EventSettings/keepTime`` it is dropped. Uploads never wait for a delivery, and no event
+/// waits for the failures of other uploads' events.
 public final class EventDelivery: Sendable {
     private struct State {
         var schedule: DeliverySchedule

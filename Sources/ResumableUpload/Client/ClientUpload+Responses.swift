@@ -208,11 +208,11 @@ extension ClientUpload {
 }
 
 extension ClientRequest {
-    /// `Upload-Offset`
+    /// The value of `Upload-Offset`; `nil` if the field is absent or invalid.
     var offset: Int64? { fields.uploadInteger(UploadFieldName.offset) }
 }
 
 extension Status {
-    /// 404 or 410
+    /// Whether the resource does not exist: 404 or 410.
     var isGone: Bool { self == .notFound || self == .gone }
 }

@@ -1,8 +1,8 @@
 import HTTPSemantics
 import UploadStorage
 
-/// Reports the bytes and unfinished uploads that count toward the quota of the principal, and with `?all` those of all
-/// principals.
+/// Reports the bytes and unfinished uploads that count toward the limits of the principal; with `?all` those of all
+/// principals, and the free space.
 struct UsageEndpoint {
     let service: TransferService
     let request: RequestContext

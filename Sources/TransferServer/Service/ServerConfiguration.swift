@@ -45,8 +45,8 @@ public struct ServerConfiguration: Sendable {
     /// The maximum time for responses in progress when the server stops.
     public var drainTimeout: Duration
     /// Whether all clients that can connect are served without credentials. Otherwise only requests from this machine
-    /// are served, if they name localhost or a loopback address, have no forwarding fields, and do not come from a page
-    /// of another origin.
+    /// are served, if they name localhost or a loopback address and have no forwarding fields. A page of another origin
+    /// can then only send requests with safe methods, unless ``corsOrigins`` contains its origin.
     public var isAnonymousAllowed: Bool
     /// The authorizer of all requests; `nil`: every operation is allowed within the bounds of ``isAnonymousAllowed``.
     public var authorizer: (any Authorizer)?
@@ -68,7 +68,7 @@ public struct ServerConfiguration: Sendable {
     /// The version of the program, for `/metrics`.
     public var version: String?
 
-    /// Creates a configuration. The defaults are those of `onward serve`.
+    /// Creates a configuration. The default values of the parameters are those of `onward serve`.
     public init(
         listeners: [SocketAddress] = [.tcp(host: "127.0.0.1", port: 8080)], credentials: ServerCredentials? = nil,
         publicBase: PublicBase? = nil, trustedProxies: [AddressBlock] = [], shouldSendInterimResponses: Bool = true,

@@ -223,7 +223,8 @@ package struct OwnPaths: Sendable {
         segments.count > prefix.count && segments.starts(with: prefix) && Self.names.contains(segments[prefix.count])
     }
 
-    /// Whether the path is an own path of every server, or below one. Files are those of the command only.
+    /// Whether the path is an own path of every server, or below one. Only `onward serve` uses the path of files itself;
+    /// in other programs the path of each handler is the choice of the program.
     func containsServerResource(_ segments: [String]) -> Bool {
         contains(segments) && segments[prefix.count] != "files"
     }

@@ -39,7 +39,7 @@ final class UploadExchange: Exchange {
     private var isProcessing = false
     /// Whether the upload was removed, because its client does not know its URL.
     private var isRemoved = false
-    /// Whether another request, possibly of another server, may have reported a later offset.
+    /// Whether another request, perhaps to another server, may have reported a later offset.
     private var isTakenOver = false
     /// The 104 response of a creation that is sent immediately before the response, because another server cannot find the
     /// upload before. So a client that gets the URL can use it at any server. All its content has arrived, so it has

@@ -29,7 +29,7 @@ package indirect enum CatalogChange: Sendable {
     case recordFile(FileRecord, ending: Removal?)
     case removeFiles([String])
     case recordTime(LifetimeClock.Mark)
-    /// Replaces times of expiry that are later than this time by it, for at most `limit` finished and `limit`
+    /// Sets times of expiry that are later than this time to this time, for at most `limit` finished and `limit`
     /// unfinished uploads.
     case limitExpiry(to: Int64, limit: Int)
     /// Makes a change without effect, to test whether changes can be made durable.
@@ -41,7 +41,7 @@ package indirect enum CatalogChange: Sendable {
     case naming(CatalogChange, Naming)
     case outbox(OutboxChange)
 
-    /// A name that bytes get together with the end of their upload.
+    /// A name that the bytes of an upload get in the change that ends the upload.
     package enum Naming: Sendable {
         /// Publishes the bytes as a file, whose record is that of the change. The directory of the name exists.
         /// `replaced` is the entity tag of the file that is replaced; `nil` if no file may have the name. If the name
@@ -57,8 +57,8 @@ package indirect enum CatalogChange: Sendable {
         /// Removes events that were delivered.
         case remove([Int64])
         case setAside([Int64])
-        /// Removes those of the `limit` oldest events, or of the oldest that are set aside, that are older than this
-        /// time, in milliseconds since 1970.
+        /// Examines the `limit` oldest events, or the `limit` oldest events that are set aside, and removes those that
+        /// are older than this time, in milliseconds since 1970.
         case drop(before: Int64, limit: Int, isOnlySetAside: Bool)
     }
 
@@ -186,7 +186,7 @@ extension UploadEvent {
             length: length ?? row.length, status: status, file: file?.name, fields: fields)
     }
 
-    /// Returns the event of the end of an upload; `nil` if the phase is not an end.
+    /// The event of an upload that ends in this phase; `nil` if an upload in this phase has not ended.
     init?(
         endOf row: CatalogRow, as phase: UploadRecord.Phase, at time: Int64, length: Int64? = nil,
         file: FileRecord? = nil

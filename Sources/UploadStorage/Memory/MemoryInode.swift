@@ -12,9 +12,11 @@ struct MemoryInode {
     /// Pages that the next synchronization writes.
     private var dirty: Set<Int> = []
     private var isSizeDirty = false
-    /// The content before it was truncated, until the next synchronization: the system may have written it already.
+    /// The content before it was truncated; `nil` after the next synchronization. After a crash the medium can have it,
+    /// because the system may have written it before.
     private var untruncated: [UInt8]?
-    /// Whether a synchronization of the entire area has failed, and none of this file has reported that since.
+    /// Whether a synchronization of the entire area has failed, and no synchronization of this file has reported that
+    /// since.
     private var hasUnreportedError = false
     /// Whether attributes that are not on the medium are marked as clean. They are not written until they are set
     /// again.
@@ -45,7 +47,7 @@ struct MemoryInode {
         changed += 1
     }
 
-    /// Returns whether a failure was not reported yet, once.
+    /// Returns whether there is a failure that was not reported yet. After this call it counts as reported.
     mutating func takeUnreportedError() -> Bool {
         defer { hasUnreportedError = false }
         return hasUnreportedError
