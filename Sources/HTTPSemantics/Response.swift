@@ -166,15 +166,15 @@ public struct Status: RawRepresentable, Hashable, Sendable, ExpressibleByInteger
         rawValue = value
     }
 
-    /// 1xx: an interim response.
+    /// Whether the status is 1xx, that of an interim response.
     public var isInformational: Bool { (100..<200).contains(rawValue) }
-    /// 2xx
+    /// Whether the status is 2xx: the request has succeeded.
     public var isSuccessful: Bool { (200..<300).contains(rawValue) }
-    /// 3xx
+    /// Whether the status is 3xx: the client has to do more, for example to send the request to another URI.
     public var isRedirection: Bool { (300..<400).contains(rawValue) }
-    /// 4xx
+    /// Whether the status is 4xx: the request is not valid, or is not allowed.
     public var isClientError: Bool { (400..<500).contains(rawValue) }
-    /// 5xx
+    /// Whether the status is 5xx: the server has failed.
     public var isServerError: Bool { (500..<600).contains(rawValue) }
 
     /// Whether a response with this status never has content, whatever the method was: 1xx, 204 and 304

@@ -21,7 +21,8 @@ public final class InProcessServer: Sendable {
     private let service: TransferService
 
     /// - Parameters:
-    ///   - configuration: the limits, the authorizer and the log. Addresses and timeouts have no effect.
+    ///   - configuration: the limits and the authorizer. Addresses, timeouts, ``ServerConfiguration/ownPrefix`` and the
+    ///     settings of the log have no effect.
     ///   - store: the storage of uploads and files. The caller closes it.
     ///   - handlers: target resources by the first segments of their URLs, as for ``Server``.
     public init(

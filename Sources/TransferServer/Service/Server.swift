@@ -6,8 +6,9 @@ import UploadStorage
 
 /// A server for resumable uploads and Range downloads.
 ///
-/// It serves its handlers below their prefixes, upload resources below `/uploads/`, and `/healthz`, `/readyz` and
-/// `/metrics`. Only ``run(stoppingOn:)`` installs signal handlers. The server never ends the process.
+/// It serves its handlers below their prefixes, upload resources below `/uploads/`, resources for browsers below
+/// `/onward/`, and `/healthz`, `/readyz` and `/metrics`. From its start on the process ignores SIGPIPE. Only
+/// ``run(stoppingOn:)`` handles other signals. The server never ends the process.
 public final class Server: Sendable {
     /// Why a server could not start.
     public enum StartError: Error, Sendable, CustomStringConvertible {
