@@ -22,7 +22,7 @@ final class MultiHandle {
         return curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
     }()
 
-    /// Prevents that OpenSSL, if libcurl uses it, frees its memory in exit(3). The process can exit while a thread uses
+    /// Keeps OpenSSL, if libcurl uses it, from freeing its memory in exit(3). The process can exit while a thread uses
     /// libcurl, and this thread would crash (OPENSSL_init_crypto(3): `OPENSSL_INIT_NO_ATEXIT`).
     private static func keepOpenSSLAtExit() {
         typealias Function = @convention(c) (_ options: UInt64, _ settings: UnsafeRawPointer?) -> Int32

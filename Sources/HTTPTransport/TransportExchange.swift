@@ -84,8 +84,8 @@ package final class TransportExchange: Sendable {
 
     // MARK: The engine's side
 
-    /// Adds an event, which the reader receives after ``deliver()`` or at the end of the exchange. Events that occur
-    /// together so wake the reader once.
+    /// Adds an event, which the reader receives after ``deliver()`` or at the end of the exchange. So events
+    /// that occur together wake the reader once.
     /// - Returns: whether ``deliver()`` has to be called for this event.
     package func add(_ event: TransportEvent) -> Bool {
         state.withLock { state in

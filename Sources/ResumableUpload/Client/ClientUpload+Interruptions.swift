@@ -233,7 +233,7 @@ extension ClientUpload {
         phase = .refreshCredentials(following)
     }
 
-    /// Reports that there are other credentials.
+    /// Continues after the credentials were replaced.
     /// - Parameter isFresh: as for ``CredentialRenewal/noteRenewal(isFresh:)``.
     package mutating func credentialsRefreshed(isFresh: Bool) {
         guard case .refreshCredentials(let following) = phase else { return }

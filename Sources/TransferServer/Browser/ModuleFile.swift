@@ -23,7 +23,8 @@ struct ModuleFile: Sendable {
     private static let types = ModuleFile(BrowserAssets.moduleTypes, "application/typescript; charset=utf-8")
 
     /// The route of a path below the own prefix.
-    /// - Returns: `nil` if the path has not the form `/onward/VERSION/onward.js` or `/onward/VERSION/onward.d.ts`.
+    /// - Returns: `nil` if the path has neither the form `/onward/VERSION/onward.js` nor the form
+    ///   `/onward/VERSION/onward.d.ts`.
     static func route(of path: Substring) -> RequestRoute? {
         let parts = path.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count == 4, parts[0].isEmpty, parts[1] == "onward", !parts[2].isEmpty else { return nil }

@@ -43,8 +43,8 @@ package protocol PublishingBlobArea: BlobArea {
     ) throws(StoreError)
     /// Whether files are published faster together, because one call synchronizes them all.
     var canSynchronizeTogether: Bool { get }
-    /// Returns once the bytes and attributes of these blobs are on stable storage. Not more than one if
-    /// ``canSynchronizeTogether`` is false. After a failure, those of all are unknown.
+    /// Returns once the bytes and attributes of these blobs are on stable storage. Call it with only one blob if
+    /// ``canSynchronizeTogether`` is false. After a failure it is unknown which of the blobs are on stable storage.
     func synchronize(_ blobs: [any Blob]) throws(Errno)
     /// Returns once the entries of published files in their directories are durable. After a failure, call
     /// ``withdraw(_:to:)`` for each.

@@ -55,7 +55,7 @@ package struct CheckFinding: Sendable, Hashable {
         case fileChanged = "file-changed"
         /// A published file was removed by hand; the server's next check of all files removes it from the quota.
         case fileRemoved = "file-removed"
-        /// A setting of the database server is off, without which a crash of its machine can lose acknowledged data.
+        /// A setting is off in the database server. Without it a crash of its machine can lose acknowledged data.
         case settingOff = "setting-off"
 
         /// Whether acknowledged data was lost. Other findings are the results of crashes and of changes by hand.
