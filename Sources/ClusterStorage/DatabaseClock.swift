@@ -24,18 +24,20 @@ struct DatabaseClock {
     /// - Returns: the line for the log if the time is not the expected one.
     mutating func observed(_ wall: Int64, at boot: Int64, system: ClockReading) -> ClusterObservation.Note? {
         let ahead = wall - boot - (difference ?? system.wall - system.boot)
-        let reference = isKnown ? "was set" : "differs from that of this server:"
+        let wasKnown = isKnown
         difference = wall - boot
         guard abs(ahead) >= Self.jump else { return nil }
         let seconds = abs(ahead) / 1_000_000_000
-        if ahead < 0 {
-            return .init(isProblem: true, text: "the clock of the database \(reference) \(seconds) s back")
-        }
+        let finding =
+            wasKnown
+            ? "was set \(seconds) s \(ahead < 0 ? "back" : "forward")"
+            : "is \(seconds) s \(ahead < 0 ? "behind" : "ahead of") the clock of this server"
+        if ahead < 0 { return .init(isProblem: true, text: "the clock of the database \(finding)") }
         doubtfulUntil = boot + LifetimeClock.grace
         return .init(
             isProblem: true,
-            text: "the clock of the database \(reference) \(seconds) s forward; no upload expires for one hour, so"
-                + " that the clock can be corrected")
+            text: "the clock of the database \(finding); no upload expires for one hour, so that the clock can be"
+                + " corrected")
     }
 
     /// The clock of the database at a moment. Before the first reading it is the clock of this system, by which nothing

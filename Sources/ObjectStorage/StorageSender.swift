@@ -74,7 +74,8 @@ struct StorageSender: Sendable {
         }
     }
 
-    /// The time before the next attempt in nanoseconds: random, so that many clients do not come back at once.
+    /// The time before the next attempt in nanoseconds: random, so that many clients do not repeat
+    /// their requests at the same time.
     private static func backOff(_ attempts: Int) -> Int64 {
         let maxPause = min(Int64(100_000_000) << min(attempts - 1, 6), 5_000_000_000)
         return .random(in: maxPause / 2...maxPause)
@@ -109,7 +110,7 @@ struct StorageSender: Sendable {
                 guard let head = exchange.head, result.failure == nil else { return Self.failed(result.failure) }
                 if let bytes = objectBytes {
                     guard bytes.isComplete else {
-                        return .failure("the content of an object is cut", isTemporary: true)
+                        return .failure("the content of an object is incomplete", isTemporary: true)
                     }
                     return .response(response(head, content, bytes.count, keys))
                 }

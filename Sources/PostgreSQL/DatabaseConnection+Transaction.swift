@@ -31,7 +31,9 @@ extension DatabaseConnection {
                 }
             }
             try endPipeline()
-            if isReplicationUncertain { throw .unavailable("the replication was canceled", isPossiblyCommitted: true) }
+            if isReplicationUncertain {
+                throw .unavailable("the wait for a standby server was canceled", isPossiblyCommitted: true)
+            }
         }
         if let failure {
             rollBack(until: deadline)

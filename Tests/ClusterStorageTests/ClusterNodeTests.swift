@@ -216,7 +216,7 @@ struct ClusterNodeTests {
         #expect(expiryTime(30) == nil && expiryTime(20 + hour) == 1_700_000_020 + hour)
         var started = DatabaseClock()
         let note = started.observed(system(0).wall + day, at: system(0).boot, system: system(0))
-        #expect(note?.text.contains("86400 s forward") == true)
+        #expect(note?.text.contains("86400 s ahead of the clock of this server") == true)
         #expect(lifetimes.expiryTime(at: started.reading(at: system(1))) == nil)
         let past = lifetimes.time(at: started.reading(at: system(1))) - 100
         #expect(lifetimes.remaining(until: past, at: started.reading(at: system(1))) == hour - 1)
