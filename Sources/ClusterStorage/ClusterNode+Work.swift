@@ -118,8 +118,8 @@ extension ClusterNode {
 }
 
 /// Whether the notifications that a node sends to itself arrive. They do not if the node listens through a connection
-/// pooler: PgBouncer in transaction mode accepts `LISTEN`, and passes no notification on. It is a value type with one method
-/// for each event.
+/// pooler: PgBouncer in transaction mode accepts `LISTEN`, and passes no notification on. A value type with one method for
+/// each event.
 struct NotificationProbe {
     /// The number of probes in a row that have not arrived after which notifications count as missing.
     static let limit = 10

@@ -1,8 +1,8 @@
 import PostgreSQL
 
 /// The settings of the database server without which a crash of its machine can lose committed transactions. A server of
-/// the cluster cannot set them for its own transactions, as it does with `synchronous_commit`. It does not require them,
-/// because some database services are safe without them. It is a value type with one method for each event.
+/// the cluster cannot set them for its own transactions, as it does with `synchronous_commit`, and does not require them,
+/// because some database services are safe without them. A value type with one method for each event.
 struct CrashSafety {
     private static let effects = [
         "fsync": "a crash of the machine of the database can lose acknowledged bytes",

@@ -5,9 +5,10 @@ import UploadStorage
 extension StoreCopy.Place {
     /// Opens the database and the object storage of a cluster.
     ///
-    /// - Parameter isExclusive: whether no server may be using them, or start before the place is closed.
-    /// - Throws: ``StoreError/inUse`` if another process uses them exclusively, or uses them while this one must not share
-    ///   them; ``StoreError/unavailable(_:)`` if the database cannot be reached.
+    /// - Parameter isExclusive: whether this process uses them alone: it fails while a server uses them, and no server can
+    ///   start before the place is closed.
+    /// - Throws: ``StoreError/inUse`` if another process uses them exclusively, or if `isExclusive` is true and any other
+    ///   process uses them; ``StoreError/unavailable(_:)`` if the database cannot be reached.
     package static func cluster(
         _ location: ClusterLocation, credentials: ObjectCredentials, isExclusive: Bool
     ) throws(StoreError) -> StoreCopy.Place {

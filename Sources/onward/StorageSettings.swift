@@ -44,7 +44,8 @@ struct StorageSettings {
         }
     }
 
-    /// The options, for the settings of a command that has these settings.
+    /// The options of a command.
+    /// - Parameter path: the property of the command's settings that contains these settings.
     static func options<Settings>(
         _ path: WritableKeyPath<Settings, StorageSettings> & Sendable, group: String, root: String
     ) -> [CommandOption<Settings>] {

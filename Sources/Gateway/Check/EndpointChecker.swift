@@ -38,8 +38,8 @@ struct EndpointChecker: Checker {
         }
     }
 
-    /// The fields that describe the upload (also in requests of routes), and those fields of the client that describe
-    /// the file. They contain no credentials.
+    /// The fields that describe the upload, as in the requests of routes, and those fields of the client that describe
+    /// the file. None of them contains credentials.
     private static func fields(of upload: ReceivedUpload) -> Fields {
         var fields: Fields = [
             "User-Agent": "onward", "Onward-Method": upload.method.rawValue, "Onward-Target": upload.target.path,

@@ -15,7 +15,7 @@ final class UsageLedger: Sendable {
         var usage: [String: Usage]
         var isCounted: Bool
         var failure: StoreError?
-        /// Whether it is unknown how large a replaced file was.
+        /// Whether a file was replaced whose size is unknown, so the published bytes are not exact.
         var isApproximate = false
 
         var isExact: Bool { isCounted && failure == nil && !isApproximate }
