@@ -24,7 +24,7 @@ package struct ObjectStorageURI: Sendable, Hashable {
     }
 
     package let bucket: String
-    /// Empty, or with a slash at its end.
+    /// The text before the keys of all objects: empty, or with a slash at its end.
     package let prefix: String
     package let region: String
     package let style: Style

@@ -72,7 +72,7 @@ struct RequestSignature {
     let keys: AccessKeys
     let region: String
     let service: String
-    /// `20130524T000000Z`
+    /// The time of the request in UTC, such as `20130524T000000Z`.
     let time: String
 
     /// - Parameter seconds: the time of the request in seconds since 1970.

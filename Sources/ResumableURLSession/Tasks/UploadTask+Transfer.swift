@@ -30,7 +30,7 @@ extension UploadTask {
         return TaskRun(transfer: upload) {
             do throws(TransferError) {
                 let result = try await upload.outcome()
-                // A lost response was a successful one.
+                // Without a status the response was lost. The upload is complete, so 204 is reported.
                 let response = HTTPURLResponse(
                     status: result.status ?? Status(rawValue: 204), fields: result.fields, url: core.lastURL)
                 return .success(TaskCompletion(response: response, content: Data(result.content)))
