@@ -111,8 +111,9 @@ package struct ActivityWatch {
     }
 }
 
-/// Reports the progress of an exchange: at most every 100 ms while bytes move, from 100 ms after its start on, and every
-/// 250 ms while the content of a response has begun but no bytes arrive. So work that depends on the time alone is also done on a stalled connection.
+/// Reports the progress of an exchange. While bytes move, it reports at most every 100 ms, first 100 ms after the start.
+/// If bytes of a response have arrived and no more move, it reports every 250 ms, so that work that depends on the time
+/// alone is also done on a stalled connection.
 package struct ProgressReports {
     private static let interval: Int64 = 100_000_000
     private static let repetition: Int64 = 250_000_000
