@@ -33,11 +33,11 @@ struct NewFile: Sendable {
     }
 }
 
-/// The end of an upload without a row that has published a file.
+/// The end of an upload that had no row when its file was published.
 struct UploadEnding: Sendable {
     var response: Response
     var file: FileRecord
-    /// The change that records the end, of the row if the upload gets one.
+    /// The change that records the end: it completes the row, or records only the file of a plain upload.
     var change: CatalogChange
     /// The row that the upload gets at its end; nil for a plain upload.
     var row: CatalogRow?

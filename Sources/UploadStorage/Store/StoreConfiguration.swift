@@ -17,8 +17,8 @@ public struct StoreConfiguration: Sendable {
     /// The maximum number of bytes of one upload that are only in the page cache. If there are more, the sender is
     /// slowed down to the speed of the disk.
     public var writeBackWindow: Int64
-    /// The lifetime of an unfinished upload from its creation, in complete seconds. After a downtime that seems longer, nothing expires for
-    /// an hour.
+    /// The lifetime of an unfinished upload from its creation, in complete seconds. After a downtime that seems longer,
+    /// nothing expires for an hour.
     public var lifetime: Duration
     /// The system's clocks. Ages and expiry are measured with them, see ``UploadStore/time``.
     package var clock: @Sendable () -> ClockReading = { SystemClock.reading() }
@@ -55,7 +55,7 @@ public struct StoreConfiguration: Sendable {
     /// The time for which a request waits until another store has released the upload.
     package var acquisitionWait: Duration = .seconds(3)
 
-    /// Creates a configuration. Parameters that are omitted have the defaults of `onward serve`.
+    /// Creates a configuration. The default limits and times are those of `onward serve`.
     public init(
         durability: Durability = .acknowledged,
         keepCompleted: Duration = .seconds(86_400),
