@@ -46,7 +46,7 @@ package final class ClusterCheck: StoreCheck {
 
     package func run(_ report: (CheckFinding) -> Void) throws(StoreError) -> CheckSummary {
         summary = CheckSummary()
-        try PieceCollector(database: cluster.database, objects: cluster.objects).requireOwnStorage(claims: false)
+        try PieceCollector(database: cluster.database, objects: cluster.objects).requireNoOtherOwner()
         try checkSettings(report)
         try checkUsage(report)
         try checkUploads(report)

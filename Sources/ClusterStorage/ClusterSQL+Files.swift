@@ -99,6 +99,13 @@ extension ClusterSQL {
         CREATE TABLE onward.identity (identity text NOT NULL PRIMARY KEY);
         INSERT INTO onward.identity VALUES (gen_random_uuid()::text);
 
+        -- The last marks of the database, one of which is in its object storage: see MarkRenewal.
+        CREATE TABLE onward.mark (
+            number bigint NOT NULL PRIMARY KEY,
+            mark text COLLATE "C" NOT NULL UNIQUE DEFAULT gen_random_uuid()::text
+        );
+        INSERT INTO onward.mark (number) VALUES (1);
+
         -- The session that has stored an object; null if the name is not that of an object of a blob.
         CREATE FUNCTION onward.session_of(object text) RETURNS bigint IMMUTABLE LANGUAGE sql AS
         $$ SELECT substring(object from '^data/[^/]+/([0-9]{1,18})-[0-9]+$')::bigint $$;
@@ -383,9 +390,18 @@ extension ClusterSQL {
 
     // MARK: Collection
 
-    static let identity = "SELECT identity FROM onward.identity"
-    /// The name of an object; NULL if no piece names one.
-    static let someObject = "SELECT (SELECT object FROM onward.piece WHERE object IS NOT NULL LIMIT 1)"
+    /// The identity of the database, the number of the mark $1, and the number and the text of the last mark.
+    static let marks = """
+        SELECT i.identity, (SELECT number FROM onward.mark WHERE mark = $1), m.number, m.mark
+        FROM onward.identity i, onward.mark m ORDER BY m.number DESC LIMIT 1
+        """
+    /// Adds a mark with the number $1 unless there is one, and keeps the last thousand.
+    static let addMark = """
+        WITH removed AS (DELETE FROM onward.mark WHERE number <= $1 - 1000)
+        INSERT INTO onward.mark (number) VALUES ($1) ON CONFLICT DO NOTHING
+        """
+    /// The names of some objects; no row if no piece names one.
+    static let someObjects = "SELECT object FROM onward.piece WHERE object IS NOT NULL LIMIT 100"
 
     /// Claims objects that are garbage since $1 (microseconds since 1970) or longer, $2 at most, so that other nodes do not
     /// delete them at the same time.

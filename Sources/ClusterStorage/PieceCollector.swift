@@ -22,6 +22,9 @@ import UploadStorage
 /// - *Pieces* of a blob are dropped if no unfinished upload, file or retained request has the blob. Nothing needs them
 ///   later: no other upload gets the blob, and a file or a retained request gets it only while its upload is unfinished, or
 ///   in the transaction that records the pieces.
+///
+/// All this is true only if the servers of one database use the object storage. ``MarkRenewal`` excludes that those of a copy
+/// of the database also delete objects.
 package final class PieceCollector: Sendable {
     package struct Settings: Sendable {
         /// The time from the removal of a file to the deletion of its objects, so that downloads on all nodes end first.
@@ -32,11 +35,12 @@ package final class PieceCollector: Sendable {
         package var searchInterval: Duration = .seconds(86_400)
         /// The number of objects or blobs in a transaction, at most 1000.
         package var batchSize = 1000
-        /// The time from a search for the owner of the storage to the end of a request that makes another one.
+        /// The time from a search for the owner of the storage to the end of a request that changes it.
         package var claimTime: Duration = .seconds(20)
-        /// The time after which a candidate becomes the owner, if the storage knows no conditions. It is longer than
-        /// ``claimTime``, so that requests that arrive late do not matter.
-        package var confirmationTime: Duration = .seconds(60)
+        /// The time after which a candidate becomes the owner, if the storage knows no conditions, and the times for the
+        /// marks of the owner. ``MarkRenewal/Times/confirmation`` is longer than ``claimTime``, so that requests that arrive
+        /// late do not matter.
+        package var renewal = MarkRenewal.Times()
 
         package init() {}
     }
@@ -51,22 +55,18 @@ package final class PieceCollector: Sendable {
         package init() {}
     }
 
-    /// The key of the object that identifies the database.
-    static let identityKey = "cluster"
-    /// The key of an object that shows whether the storage knows conditions. It is never deleted: then it would not.
-    static let conditionKey = "claim"
-    private static let candidacySuffix = Array("?".utf8)
     /// The time after which another node repeats a page that this node has claimed, in milliseconds.
     private static let claimMilliseconds: Int64 = 600_000
 
-    private let database: Database
-    private let objects: any ObjectStore
-    private let settings: Settings
+    let database: Database
+    let objects: any ObjectStore
+    let settings: Settings
     private let clock: @Sendable () -> ClockReading
-    private let isStopped = Monitor(false)
-    private let isOwn = Atomic(false)
+    let isStopped = Monitor(false)
+    let isOwn = Atomic(false)
     /// The time at which this process has first found that its database is a candidate, in monotonic nanoseconds.
-    private let candidateSince = Monitor<Int64?>(nil)
+    let candidateSince = Monitor<Int64?>(nil)
+    let renewal: Monitor<MarkRenewal>
     private let thread = Monitor<WorkerThread?>(nil)
     private let progress = Monitor(SharedStorageStatistics.Collection())
 
@@ -79,6 +79,7 @@ package final class PieceCollector: Sendable {
         self.objects = objects
         self.settings = settings
         self.clock = clock
+        renewal = Monitor(MarkRenewal(times: settings.renewal))
     }
 
     /// Collects on a thread of its own, until ``close()``.
@@ -116,8 +117,10 @@ package final class PieceCollector: Sendable {
     /// Removes everything that is due.
     package func collect() throws(StoreError) -> Report {
         var report = Report()
+        // First of all, so that the mark changes even if something below fails each time.
+        _ = try renewMark()
         while try collectPieces(), !isClosed {}
-        while true {
+        while try renewMark() {
             let count = try collectGarbage()
             report.garbage += count
             if count == 0 || isClosed { break }
@@ -168,6 +171,7 @@ package final class PieceCollector: Sendable {
             // After an interruption the blob has the first pieces, and is found again.
             while try run(ClusterSQL.dropPieces, [rows[row, 0]]).integer(0, 0) == Int64(ClusterSQL.maxDropped) {
                 if isClosed { return false }
+                _ = try renewMark()
             }
             if isClosed { return false }
         }
@@ -176,8 +180,7 @@ package final class PieceCollector: Sendable {
 
     /// - Returns: whether another page follows.
     private func collectOrphans(_ report: inout Report) throws(StoreError) -> Bool {
-        try requireOwnStorage()
-        guard let position = try claimPage("objects") else { return false }
+        guard try renewMark(), let position = try claimPage("objects") else { return false }
         let listed: [ObjectListing]
         do throws(ObjectError) {
             listed = try objects.list(
@@ -205,118 +208,6 @@ package final class PieceCollector: Sendable {
         return (0..<rows.count).compactMap { rows.integer($0, 0).map { "probe/\($0)" } }
     }
 
-    // MARK: The owner of the storage
-
-    /// Calls ``requireOwnStorage(claims:)`` until it has succeeded once.
-    /// - Parameter deadline: monotonic nanoseconds. Until then this call waits for the end of the claim of this database.
-    func requireOwnStorageOnce(until deadline: Int64 = 0) throws(StoreError) {
-        if isOwn.load(ordering: .relaxed) { return }
-        while try !ownsStorage(claims: true) {
-            let next = SystemClock.monotonicNanoseconds() + Self.ownershipPause
-            if next >= deadline || isStopped.wait(until: next, { $0 ? true : nil }) == true { throw Self.claimPending }
-        }
-        isOwn.store(true, ordering: .relaxed)
-    }
-
-    /// Verifies that the object storage belongs to this database, and not to another one, whose objects would seem to be
-    /// orphans.
-    /// - Parameter claims: whether this database becomes the owner of an object storage that has none.
-    package func requireOwnStorage(claims shouldClaim: Bool = true) throws(StoreError) {
-        if try !ownsStorage(claims: shouldClaim), shouldClaim { throw Self.claimPending }
-    }
-
-    private static let ownershipPause: Int64 = 1_000_000_000
-    private static let claimPending = StoreError.unavailable(
-        "the object storage does not support If-None-Match, so this database uses it only after a minute in which no other"
-            + " one has claimed it")
-
-    /// Returns whether the object storage belongs to this database; throws if it belongs to another one.
-    ///
-    /// The object ``identityKey`` has the identity of the owner. If the storage knows conditions, the first database
-    /// creates it. Otherwise another database that has found no object can replace it until ``Settings/claimTime`` after its
-    /// search. So the first content is not the identity but a *candidacy*. If it is still there after
-    /// ``Settings/confirmationTime``, nothing can replace it any more: everyone who could have found no object has stored
-    /// another candidacy before, or finds this one. A list of claims would not help, because a list of such a storage
-    /// can lack new objects.
-    private func ownsStorage(claims shouldClaim: Bool) throws(StoreError) -> Bool {
-        guard let identity = try run(ClusterSQL.identity, []).text(0, 0).map({ Array($0.utf8) }) else {
-            throw .damaged("the database has no identity")
-        }
-        let candidacy = identity + Self.candidacySuffix
-        if try readOwner() == nil {
-            guard shouldClaim else { return false }
-            try claim(as: identity, candidacy)
-        }
-        let readAt = SystemClock.monotonicNanoseconds()
-        guard let owner = try readOwner() else {
-            throw .unavailable("the object \(Self.identityKey) cannot be found yet")
-        }
-        if owner == identity { return true }
-        guard owner == candidacy else {
-            candidateSince.withLock { $0 = nil }
-            isOwn.store(false, ordering: .relaxed)
-            throw .foreignData(
-                "another database uses the bucket with the same prefix; give each database a prefix of its own in --blobs"
-            )
-        }
-        let since = candidateSince.withLock { since in
-            since = since ?? SystemClock.monotonicNanoseconds()
-            return since ?? 0
-        }
-        guard shouldClaim, readAt - since >= settings.confirmationTime.nanoseconds else { return false }
-        try storing(Self.identityKey) { () throws(ObjectError) in try objects.put(Self.identityKey, identity) }
-        return true
-    }
-
-    /// Makes this database the owner of an object storage that has none, or a candidate.
-    private func claim(as identity: [UInt8], _ candidacy: [UInt8]) throws(StoreError) {
-        try requireKnownObject()
-        let isConditional = try storing(Self.conditionKey) { () throws(ObjectError) in
-            // Only a storage that knows conditions refuses to create an object that exists.
-            if try !objects.create(Self.conditionKey, [], until: .max) { return true }
-            return try !objects.create(Self.conditionKey, [], until: .max)
-        }
-        let deadline = SystemClock.deadline(in: settings.claimTime)
-        guard try readOwner() == nil else { return }
-        _ = try storing(Self.identityKey) { () throws(ObjectError) in
-            try objects.create(Self.identityKey, isConditional ? identity : candidacy, until: deadline)
-        }
-    }
-
-    /// Requires that the storage has an object that this database names, if it names any, as in a restored backup. Otherwise
-    /// a server with a wrong prefix would store objects where the other servers do not find them.
-    private func requireKnownObject() throws(StoreError) {
-        guard let object = try run(ClusterSQL.someObject, []).text(0, 0) else { return }
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
-        defer { buffer.deallocate() }
-        do throws(ObjectError) { _ = try objects.get(object, 0..<1, into: buffer) } catch {
-            guard error == .notFound else { throw StoreError(error, during: "read the object \(object)") }
-            throw .foreignData(
-                "the bucket lacks the objects of this database; check the bucket and the prefix in --blobs")
-        }
-    }
-
-    private func storing<Result>(
-        _ key: String, _ body: () throws(ObjectError) -> Result
-    ) throws(StoreError) -> Result {
-        do throws(ObjectError) { return try body() } catch {
-            throw StoreError(error, during: "store the object \(key)")
-        }
-    }
-
-    /// The content of the object that identifies the database; `nil` if there is none.
-    private func readOwner() throws(StoreError) -> [UInt8]? {
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 64, alignment: 1)
-        defer { buffer.deallocate() }
-        do throws(ObjectError) {
-            return Array(buffer.prefix(try objects.get(Self.identityKey, 0..<64, into: buffer)))
-        } catch {
-            // Some storages create the bucket when they store its first object. The others refuse to store it.
-            if error == .notFound || error.isMissingBucket { return nil }
-            throw StoreError(error, during: "read the object \(Self.identityKey)")
-        }
-    }
-
     // MARK: Statements
 
     private func claimPage(_ search: String) throws(StoreError) -> String? {
@@ -337,7 +228,7 @@ package final class PieceCollector: Sendable {
         }
     }
 
-    private func run(_ sql: String, _ parameters: [DatabaseValue]) throws(StoreError) -> DatabaseRows {
+    func run(_ sql: String, _ parameters: [DatabaseValue]) throws(StoreError) -> DatabaseRows {
         do throws(DatabaseError) { return try database.run(DatabaseStatement(sql, parameters)) } catch {
             throw error.fileError(during: "collect garbage")
         }

@@ -175,8 +175,7 @@ enum ServeCommand {
         let advice =
             storage.cluster == nil
             ? "Stop it and restore \(root)/onward.sqlite from a backup; 'onward check' verifies everything else"
-            : "If another database uses the bucket with the same prefix, choose another prefix. Otherwise restore the database"
-                + " and the objects from a backup"
+            : "See docs/scale.md, \"Backup\""
         store.onDamage { error in
             server.note(
                 .error,

@@ -172,10 +172,18 @@ final class AreaFixture: Sendable {
     }
 
     func collector(_ adjust: (inout PieceCollector.Settings) -> Void = { _ in }) -> PieceCollector {
+        PieceCollector(database: database, objects: objects, settings: collectorSettings(adjust))
+    }
+
+    /// The settings of a collector that waits for nothing.
+    func collectorSettings(
+        _ adjust: (inout PieceCollector.Settings) -> Void = { _ in }
+    ) -> PieceCollector.Settings {
         var settings = PieceCollector.Settings()
         (settings.gracePeriod, settings.searchInterval, settings.batchSize) = (.zero, .zero, 3)
+        settings.renewal = .init(observation: 0, confirmation: 0)
         adjust(&settings)
-        return PieceCollector(database: database, objects: objects, settings: settings)
+        return settings
     }
 }
 

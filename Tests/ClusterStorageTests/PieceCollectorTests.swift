@@ -259,6 +259,8 @@ struct PieceCollectorTests {
     @Test("a collector removes a blob with any number of pieces")
     func removalOfManyPieces() throws {
         let (node, count) = (try fixture.node(), PostgreSQLCluster.isRequired ? 1_000_000 : 300_000)
+        // A storage that has no owner would need the objects.
+        try fixture.collector().requireOwnStorage()
         try fixture.insertUpload("a", holder: node)
         try fixture.insertPieces("a", count, of: 10, by: node)
         try fixture.endUpload("a")
@@ -283,6 +285,102 @@ struct PieceCollectorTests {
             try foreign.collect()
         }
         #expect(objects.count == 5)
+        withExtendedLifetime(blob) {}
+    }
+
+    /// Another database with the rows that identify this one, as in a restored dump.
+    private func copyOfDatabase() throws -> AreaFixture {
+        let copy = try AreaFixture()
+        let identity = try fixture.run("SELECT identity FROM onward.identity").text(0, 0) ?? ""
+        try copy.run("UPDATE onward.identity SET identity = $1", [.text(identity)])
+        try copy.run("DELETE FROM onward.mark")
+        let marks = try fixture.run("SELECT number, mark FROM onward.mark")
+        for row in 0..<marks.count {
+            try copy.run("INSERT INTO onward.mark VALUES ($1, $2)", [marks[row, 0], marks[row, 1]])
+        }
+        return copy
+    }
+
+    private func collector(of copy: AreaFixture) -> PieceCollector {
+        PieceCollector(database: copy.database, objects: fixture.objects, settings: fixture.collectorSettings())
+    }
+
+    @Test(
+        "servers of a copy of the database delete and store nothing after those of the original have changed the mark")
+    func copies() throws {
+        let node = try fixture.node(Self.small)
+        try fixture.collector().requireOwnStorage()
+        let copy = try copyOfDatabase()
+        let server = collector(of: copy)
+        #expect(throws: Never.self) { try server.requireOwnStorageOnce() }
+        let blob = try store(content(20_000), in: "a", by: node)
+        #expect(try fixture.collector().collect() == PieceCollector.Report())
+        let refusal = #expect(throws: StoreError.self) { try server.collect() }
+        #expect(refusal?.code == "foreign-data" && refusal.map { "\($0)" }?.contains("copy of this database") == true)
+        for server in [server, collector(of: copy)] {
+            #expect(throws: StoreError.self) { try server.requireOwnStorageOnce() }
+        }
+        #expect(objects.count == 5)
+        // Only a check, which changes nothing, accepts the storage.
+        #expect(throws: Never.self) { try collector(of: copy).requireNoOtherOwner() }
+        // The original continues.
+        for _ in 1...3 { #expect(try fixture.collector().collect() == PieceCollector.Report()) }
+        withExtendedLifetime(blob) {}
+    }
+
+    @Test("a copy of the database takes over the storage after an operator has deleted the object of the owner")
+    func restoredCopies() throws {
+        try fixture.collector().requireOwnStorage()
+        let copy = try copyOfDatabase()
+        let node = try fixture.node(Self.small)
+        let blob = try store(content(20_000), in: "a", by: node)
+        _ = try fixture.collector().collect()
+        // Of the objects that the copy names, some can have been deleted since it was made.
+        let server = try copy.node(Self.small)
+        for name in ["b", "c"] {
+            try copy.insertUpload(name, holder: server)
+            try copy.run(
+                "INSERT INTO onward.piece (blob, start, size, object) VALUES ($1, 0, 1, 'data/' || $1 || '/1-1')",
+                [.text(name)])
+        }
+        try fixture.objects.put("data/c/1-1", [1])
+        #expect(throws: StoreError.self) { try collector(of: copy).collect() }
+        try fixture.objects.delete([PieceCollector.identityKey])
+        #expect(try collector(of: copy).collect().orphans == 5)
+        #expect(objects == ["data/c/1-1"])
+        let refusal = #expect(throws: StoreError.self) { try fixture.collector().collect() }
+        #expect(refusal?.code == "foreign-data")
+        withExtendedLifetime(blob) {}
+    }
+
+    @Test(
+        "an interruption before or after a new mark is stored does not lock the servers out", arguments: [false, true])
+    func interruptedRenewal(_ isStored: Bool) throws {
+        try fixture.collector().requireOwnStorage()
+        fixture.objects.setFault { operation in
+            guard case .put(PieceCollector.identityKey, _) = operation else { return nil }
+            return isStored ? .loseResponse : .fail(.unavailable("test"))
+        }
+        for _ in 1...3 { #expect(throws: StoreError.self) { try fixture.collector().collect() } }
+        fixture.objects.setFault { _ in nil }
+        let before = fixture.objects.contents[PieceCollector.identityKey]
+        #expect(throws: Never.self) { try fixture.collector().collect() }
+        #expect(fixture.objects.contents[PieceCollector.identityKey] != before)
+    }
+
+    @Test("a server deletes nothing before it has stored a mark, and confirmed it")
+    func confirmation() throws {
+        let node = try fixture.node(Self.small)
+        let blob = try store(content(1000), in: "a", by: node)
+        try fixture.end(node)
+        for (observation, confirmation) in [(Int64.max, 0), (0, Int64.max)] {
+            let collector = fixture.collector {
+                $0.renewal = .init(observation: observation, confirmation: confirmation)
+            }
+            for _ in 1...3 { #expect(try collector.collect() == PieceCollector.Report()) }
+        }
+        #expect(objects.count == 1)
+        #expect(try fixture.collector().collect().orphans == 1)
         withExtendedLifetime(blob) {}
     }
 
@@ -343,7 +441,7 @@ struct PieceCollectorTests {
         let other = try AreaFixture()
         let store = UnconditionalStore(objects: fixture.objects)
         var settings = PieceCollector.Settings()
-        settings.confirmationTime = .milliseconds(300)
+        settings.renewal.confirmation = 300_000_000
         let databases = [fixture.database, fixture.database, other.database]
         let collectors = databases.map { PieceCollector(database: $0, objects: store, settings: settings) }
         // The second database stores its candidacy after the first one has found no owner, and before it stores its own.
@@ -357,7 +455,7 @@ struct PieceCollectorTests {
         // Another server of the same database does not rely on the candidacy either.
         #expect(throws: StoreError.self) { try collectors[1].requireOwnStorageOnce() }
         // A check changes nothing.
-        #expect(throws: Never.self) { try collectors[0].requireOwnStorage(claims: false) }
+        #expect(throws: Never.self) { try collectors[0].requireNoOtherOwner() }
         #expect(throws: Never.self) {
             try collectors[0].requireOwnStorageOnce(until: SystemClock.deadline(in: .seconds(60)))
         }

@@ -116,4 +116,51 @@ struct ClusterOperationTests {
             #expect(after["onward_collections_total{result=\"done\"}"] >= 1)
         }
     }
+
+    @Test("a server with a copy of the database is not ready, because servers of the original have changed the mark")
+    func copiedDatabase() throws {
+        try withCluster(1) { cluster in
+            let (original, database) = (cluster.nodes[0], cluster.database)
+            let copy = try PostgreSQLCluster(isDurable: true, copying: database)
+            _ = try database.query("ALTER SYSTEM RESET synchronous_standby_names")
+            _ = try database.query("SELECT pg_reload_conf()")
+            try copy.promote()
+            // The servers of the original do the same every few minutes.
+            let owner = try #require(
+                try database.query(
+                    """
+                    INSERT INTO onward.mark (number) SELECT max(number) + 1 FROM onward.mark
+                        RETURNING (SELECT identity FROM onward.identity) || ' ' || mark
+                    """
+                ).first)
+            try cluster.storage.change("cluster", in: cluster.bucket, to: Array(owner.utf8))
+
+            let storage = [
+                "--catalog", "postgresql://postgres@127.0.0.1:\(copy.port)/postgres", "--blobs", cluster.bucket,
+            ]
+            let server = try ServerProcess(environment: cluster.storage.environment, storage: storage)
+            let response: Response? = pollUntil(within: .seconds(60)) {
+                (try? server.exchange(.get("/readyz"))).flatMap {
+                    $0.problem?.reasons?.contains("foreign-data") == true ? $0 : nil
+                }
+            }
+            #expect(response?.status == 503, "\(server.log.suffix(2000))")
+            for words in ["a copy of this database", "delete the object 'cluster'"] {
+                #expect(server.log.contains(words), "\(server.log.suffix(2000))")
+            }
+            #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes(Self.content))).status >= 500)
+            // A check changes nothing.
+            try OnwardRun(["check"] + storage, environment: cluster.storage.environment).expectOutput(
+                "checked uploads: 0, unfinished: 0; checked files: 0; no damage\n")
+
+            #expect(try original.exchange(Request("PUT", "/files/f", [], .bytes(Self.content))).status == 201)
+            #expect(try original.exchange(.get("/readyz")).status == 200)
+
+            // An operator decides for the copy.
+            original.process.kill(SIGKILL)
+            server.process.kill(SIGKILL)
+            try cluster.storage.change("cluster", in: cluster.bucket, to: nil)
+            try ServerProcess(environment: cluster.storage.environment, storage: storage).awaitReadiness()
+        }
+    }
 }
