@@ -242,9 +242,16 @@ final class ObjectBlob: Blob {
         do throws(Errno) {
             if let error = storage.failure(since: queuedAt) { throw error }
             let key = try storage.put(segment.bytes, of: name)
+            let session = Self.session(of: key)
             unneeded = state.withLock { state in
                 // After a truncation, the bytes may be different.
                 guard let index = state.segments.firstIndex(where: { $0.id == id }) else { return key }
+                // No transaction accepts the earlier objects if their session has ended. Without a row, so without a
+                // hold, the upload would notice this only at its end.
+                if let earlier = state.unregistered.first, Self.session(of: earlier) != session {
+                    fail(.timedOut, &state)
+                    return key
+                }
                 state.unregistered.insert(key)
                 state.segments[index].phase = .stored(
                     Piece(start: segment.start, size: segment.bytes.count, storage: .object(key)))
@@ -258,6 +265,11 @@ final class ObjectBlob: Blob {
             }
         }
         if let unneeded { storage.discard([unneeded]) }
+    }
+
+    /// The part of a key that identifies the session that has stored the object.
+    private static func session(of key: String) -> Substring {
+        key[(key.lastIndex(of: "/") ?? key.startIndex)...].prefix { $0 != "-" }
     }
 
     /// Moves the first segments to `pieces`, as far as they are stored.

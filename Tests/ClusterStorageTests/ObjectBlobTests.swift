@@ -87,6 +87,23 @@ struct ObjectBlobTests {
         #expect(throws: Errno.noSuchFile) { try node.area.open("c") }
     }
 
+    @Test("an upload without a row fails while its bytes arrive if the session has changed since its first objects")
+    func changedSession() throws {
+        let node = try fixture.node(Self.small)
+        let blob = try node.area.create("b")
+        try blob.append(content(2 * 4096))
+        let areStored: Bool? = pollUntil(within: .seconds(30)) { fixture.dataObjects.count == 2 ? true : nil }
+        #expect(areStored == true)
+        let next = try fixture.node(Self.small).session
+        node.area.node.session.withLock { _ = $0.opened(next, sentAt: .max >> 1) }
+        // The buffers have room for three pieces.
+        #expect(throws: Errno.timedOut) { try blob.append(content(6 * 4096)) }
+        // Another upload is not affected.
+        let other = try node.area.create("c")
+        try other.append(content(6 * 4096))
+        try other.synchronize(including: .attributes)
+    }
+
     @Test("many small appends result in few pieces, and each byte is stored only a few times")
     func merging() throws {
         let node = try fixture.node(Self.small)
