@@ -45,6 +45,34 @@ struct CarriedDigestTests {
         if isStateLost { #expect(read >= 1_900_000) } else { #expect(read <= 2 * limits.maxSize) }
     }
 
+    @Test("an upload whose digest is slow waits for it while the bytes are in memory, and reads none of them again")
+    func slowDigest() throws {
+        let fixture = try ClusterFixture()
+        let store = try fixture.store(over: fixture.node())
+        let isDone = Monitor(false)
+        defer {
+            withExtendedLifetime(fixture) {
+                isDone.withLock { $0 = true }
+                isDone.notifyAll()
+            }
+        }
+        // The threads that compute digests have other work.
+        for _ in 0..<8 { store.context.digesting.enqueue { _ = isDone.waitForever { $0 ? true : nil } } }
+        let bytes = content(40 << 20)
+        let lease = try store.create(
+            NewUpload(
+                principal: "alice", method: .put, target: "/files/x", length: Int64(bytes.count), digests: [.sha256]))
+        for start in stride(from: 0, to: bytes.count, by: 1 << 20) {
+            try append(bytes[start..<start + (1 << 20)], to: lease)
+        }
+        #expect(try lease.representationDigest(.sha256) == hash(bytes))
+        let reads = fixture.objects.operations.filter { operation in
+            if case .get(let key, _) = operation { key.hasPrefix("data/") } else { false }
+        }
+        #expect(reads == [])
+        lease.release()
+    }
+
     private func append(_ bytes: ArraySlice<UInt8>, to lease: UploadLease) throws {
         try bytes.withUnsafeBytes { try lease.append($0) }
     }

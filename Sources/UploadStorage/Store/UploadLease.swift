@@ -114,6 +114,8 @@ extension UploadLease {
     private static let smallPart = 32 << 10
     private static let digestStep: Int64 = 1 << 20
     private static let digestBudget: Int64 = 8 << 20
+    /// The number of bytes by which digests may be behind with a shared storage, which keeps at least 8 MiB in memory.
+    private static let maxDigestLag: Int64 = 4 << 20
 
     /// Appends bytes to the upload. After an error, ``received`` may include a prefix of them.
     ///
@@ -160,7 +162,7 @@ extension UploadLease {
                 return (nil, needsBackgroundWork(state))
             }
             guard let fullBlob else {
-                if isBehind { applyBackpressure() }
+                if isBehind { applyBackpressure(afterAppending: bytes.count) }
                 return
             }
             // Another request can take the upload over meanwhile.
@@ -254,10 +256,10 @@ extension UploadLease {
     }
 
     /// Starts digests and write-back in the background, and blocks the receiving thread while too many bytes are not on
-    /// the disk yet.
-    private func applyBackpressure() {
-        let blob = upload.monitor.withLock { state -> (any Blob)? in
-            guard state.machine.refusal(of: epoch) == nil, let blob = state.blob else { return nil }
+    /// the disk yet, or not in the digests.
+    private func applyBackpressure(afterAppending count: Int) {
+        let (blob, late) = upload.monitor.withLock { state -> ((any Blob)?, [(DigestTracker, end: Int64)]) in
+            guard state.machine.refusal(of: epoch) == nil, let blob = state.blob else { return (nil, []) }
             schedule(state.digests, over: blob, isStaged: false)
             if let staged = state.stagedDigests { schedule(staged, over: blob, isStaged: true) }
             if context.shouldSynchronize, let part = state.pace.start(state.machine.written) {
@@ -265,13 +267,28 @@ extension UploadLease {
                     blob.startWriteBack(at: part.lowerBound, count: part.upperBound - part.lowerBound)
                 }
             }
-            return blob
+            return (blob, lateDigests(state))
         }
-        guard let blob, context.shouldSynchronize else { return }
+        guard let blob else { return }
+        for (tracker, end) in late {
+            // More bytes than have arrived, so the digest comes nearer. An error occurs again when the digest is needed.
+            _ = try? tracker.advance(over: blob, to: end, budget: 2 * Int64(count))
+        }
+        guard context.shouldSynchronize else { return }
         var awaited: Int64?
         while let start = excess(after: awaited) {
             blob.awaitWriteBack(at: start, count: WritePace.step)
             awaited = start
+        }
+    }
+
+    /// The digests that have to advance before more bytes are received, with the ends of their bytes. Otherwise a shared
+    /// storage would have to send the bytes back, and the end of the upload would wait for that.
+    private func lateDigests(_ state: OpenUpload.State) -> [(DigestTracker, end: Int64)] {
+        guard context.catalog.isShared else { return [] }
+        let (received, staged) = (state.machine.received, state.machine.written)
+        return [(state.digests, end: received), (state.stagedDigests ?? .none, end: staged)].filter { tracker, end in
+            !tracker.isEmpty && end - tracker.covered > Self.maxDigestLag
         }
     }
 
