@@ -242,8 +242,12 @@ struct ClusterCatalogTests {
                 (try? fixture.run("SELECT count(*) FROM \(sleeping) AND state = 'active'").integer(0, 0)) == 1
                     ? true : nil
             } == true)
-        var reads: [Int] = []
-        var searches: [Int] = []
+        // What each node and each request does again and again.
+        let statements = [
+            "SELECT onward.add_usage_changes(500)", "SELECT * FROM onward.current_usage('alice')",
+            "SELECT * FROM onward.current_usage(NULL)", "SELECT onward.admit('alice', 0, 1, NULL, 1::bigint << 40)",
+        ]
+        var counts: [String: [Int]] = [:]
         for round in 1...20 {
             try fixture.run(
                 """
@@ -252,9 +256,9 @@ struct ClusterCatalogTests {
                 """)
             try fixture.run("SELECT onward.add_usage_changes(1)::text")
             #expect(try fixture.run("SELECT reserved FROM onward.usage").integer(0, 0) == Int64(round * 1000))
-            // What each node and each request does again and again.
-            searches.append(try buffers("SELECT onward.add_usage_changes(500)", fixture))
-            reads.append(try buffers("SELECT * FROM onward.current_usage('alice')", fixture))
+            // The statistics of a table from which all rows are deleted soon: every plan seems to cost nothing.
+            try fixture.run("ANALYZE onward.usage_change")
+            for statement in statements { counts[statement, default: []].append(try buffers(statement, fixture)) }
         }
         #expect(isEnded.withLock { !$0 })
         // More changes than one transaction adds are counted nevertheless.
@@ -282,8 +286,7 @@ struct ClusterCatalogTests {
         let events = try buffers(search, fixture)
         #expect(events < 30, "\(events)")
         // Only a version of each row of the sums remains for each addition.
-        #expect(reads.suffix(10).min() ?? 0 < 30, "\(reads)")
-        #expect(searches.suffix(10).min() ?? 0 < 30, "\(searches)")
+        for (statement, counts) in counts { #expect(counts.suffix(10).min() ?? 0 < 60, "\(statement): \(counts)") }
     }
 
     @Test("one run of the regular work adds all changes of the usage that wait, however many there are")
