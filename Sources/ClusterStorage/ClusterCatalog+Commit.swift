@@ -68,8 +68,19 @@ extension ClusterCatalog {
         return outcomes
     }
 
-    /// Makes all changes in one transaction, and returns the outcome of each.
+    /// A transaction begins no other change after those with this number of bytes in rows of pieces, so that it ends in
+    /// time.
+    static let maxBatchData = 16 << 20
+
+    /// Makes all changes in one transaction, or in more if they have many bytes, and returns the outcome of each.
     private func transact(_ batch: [CatalogChange]) -> [Outcome] {
+        var outcomes: [Outcome] = []
+        while outcomes.count < batch.count { outcomes += transactFirst(of: Array(batch[outcomes.count...])) }
+        return outcomes
+    }
+
+    /// Makes the first changes in one transaction, and returns the outcome of each.
+    private func transactFirst(of batch: [CatalogChange]) -> [Outcome] {
         let ids = batch.compactMap(\.inserted)
         node.session.withLock { session in for id in ids { session.beginAcquiring(id) } }
         defer { node.session.withLock { session in for id in ids { session.endAcquiring(id) } } }
@@ -81,8 +92,7 @@ extension ClusterCatalog {
         do throws(DatabaseError) {
             (number, results) = try node.change { number in
                 reject(changes)
-                var context = BatchContext()
-                changes = batch.map { statements(for: $0, in: number, &context) }
+                changes = firstStatements(for: batch, in: number)
                 let lock = DatabaseStatement(ClusterSQL.lockPrincipals, [.texts(Array(principals))])
                 let garbage = DatabaseStatement(ClusterSQL.addUnneeded, [.texts(unneeded)])
                 return (principals.isEmpty ? [] : [lock]) + changes.flatMap(\.statements)
@@ -95,7 +105,7 @@ extension ClusterCatalog {
             } else {
                 reject(changes)
             }
-            return failed(batch, error)
+            return failed(batch, sent: changes.count, error)
         }
         if !principals.isEmpty { results.removeFirst() }
         return record(changes, results, bySession: number)
@@ -145,11 +155,14 @@ extension ClusterCatalog {
         for case let pieces? in changes.map(\.pieces) { ledger.rejected(pieces) }
     }
 
-    private func failed(_ batch: [CatalogChange], _ error: DatabaseError) -> [Outcome] {
+    /// - Parameter count: the number of changes that the transaction contained.
+    private func failed(_ batch: [CatalogChange], sent count: Int, _ error: DatabaseError) -> [Outcome] {
         let isRejected = error.sqlState.map { $0 != ClusterSQL.CatalogError.sessionEnded } ?? false
-        guard batch.count > 1, isRejected else { return batch.map { _ in .failure(StoreError(error)) } }
+        // Otherwise the next transaction would fail, too.
+        guard isRejected, count > 0 else { return batch.map { _ in .failure(StoreError(error)) } }
+        if count == 1 { return [.failure(StoreError(error))] }
         // Each change now gets its own transaction, so that only the failing change fails.
-        return batch.flatMap { transact([$0]) }
+        return batch.prefix(count).flatMap { transact([$0]) }
     }
 
     private func outcome(of change: ChangeStatements, _ results: ArraySlice<DatabaseRows>) -> Outcome {
@@ -191,6 +204,17 @@ extension ClusterCatalog {
     }
 
     // MARK: Statements
+
+    /// The statements of the first changes of a batch, as many as one transaction makes.
+    private func firstStatements(for batch: [CatalogChange], in session: Int64) -> [ChangeStatements] {
+        var (statements, data, context) = ([ChangeStatements](), 0, BatchContext())
+        for change in batch where data < Self.maxBatchData {
+            let next = self.statements(for: change, in: session, &context)
+            data += next.pieces?.inlineSize ?? 0
+            statements.append(next)
+        }
+        return statements
+    }
 
     /// - Parameter batch: describes the earlier changes of the batch.
     private func statements(

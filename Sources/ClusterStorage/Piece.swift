@@ -128,6 +128,9 @@ package struct PieceChange: Sendable, Hashable {
     let entry: Int
     let number: Int
 
+    /// The number of bytes in the rows of the pieces.
+    var inlineSize: Int { pieces.reduce(0) { $0 + $1.inlineSize } }
+
     /// The five parameters of `onward.put_pieces` after the blob: `from_`, `starts`, `sizes`, `objects` and `data`.
     package var parameters: [DatabaseValue] {
         [

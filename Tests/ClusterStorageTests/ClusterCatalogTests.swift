@@ -1,4 +1,5 @@
 import HTTPSemantics
+import ObjectStorage
 import PostgreSQL
 import ResumableUpload
 import SystemCalls
@@ -206,6 +207,29 @@ struct ClusterCatalogTests {
         try advance(1000, length: 1000)
         #expect(try catalog.sharedUsage(of: "alice")["alice"]?.reservedBytes == 1000)
         #expect(try catalog.row(row.id)?.offset == 1000)
+    }
+
+    @Test("changes with many bytes in rows of pieces are made in several transactions")
+    func manyBytes() throws {
+        let fixture = try ClusterFixture()
+        let catalog = try fixture.node()
+        let area = try ObjectBlobArea(node: catalog.node, objects: MemoryObjectStore(), ledger: catalog.ledger)
+        defer { area.close() }
+        let rows = (0..<300).map { _ in CatalogRow.testing() }
+        let blobs = try rows.map { row in
+            let blob = try area.create(row.blob)
+            try blob.append([UInt8](repeating: 1, count: 65_536))
+            try blob.synchronize(including: .name)
+            return blob
+        }
+        let before = catalog.statistics
+        let outcomes = catalog.commit(rows.map { .insert($0) })
+        #expect(outcomes.count == 300 && outcomes.allSatisfy { $0 == .success(RemovedRows()) })
+        // The first transaction has 16 MiB.
+        #expect(catalog.statistics.transactions - before.transactions == 2)
+        #expect(catalog.statistics.changes - before.changes == 300)
+        #expect(try fixture.run("SELECT count(*) FROM onward.piece WHERE size = 65536").integer(0, 0) == 300)
+        withExtendedLifetime(blobs) {}
     }
 
     /// The number of buffers that a statement reads.
