@@ -26,6 +26,8 @@ extension ClusterSQL {
 
     /// The maximum number of pieces that one transaction drops: those of 400 GiB, if they have 8 MiB each.
     static let maxDropped = 50_000
+    /// A transaction drops no more pieces after those in whose rows this number of bytes was.
+    static let maxDroppedData = 32 << 20
 
     /// A condition for blobs whose pieces nothing needs.
     static func isUnneeded(_ blob: String) -> String {
@@ -194,25 +196,29 @@ extension ClusterSQL {
         END $$;
 
         -- Removes the last pieces of a blob, unless an unfinished upload, a published file or a retained request needs them.
-        -- Their objects become garbage. One call removes \(maxDropped) pieces at most, so that it ends in time; a collector
-        -- removes the others. Returns the number of removed pieces.
-        CREATE FUNCTION onward.drop_pieces(blob text) RETURNS bigint LANGUAGE plpgsql AS $$
+        -- Their objects become garbage. One call removes \(maxDropped) pieces at most, and those whose rows have about
+        -- \(maxDroppedData >> 20) MiB of bytes, so that it ends in time; a collector removes the others. Returns whether
+        -- there are others.
+        CREATE FUNCTION onward.drop_pieces(blob text) RETURNS boolean LANGUAGE plpgsql AS $$
         #variable_conflict use_column
         DECLARE
             removed bigint;
         BEGIN
-            WITH dropped AS (
+            WITH last AS (
+                SELECT l.start, CASE WHEN l.object IS NULL THEN l.size ELSE 0 END AS data
+                FROM onward.piece l WHERE l.blob = drop_pieces.blob ORDER BY l.start DESC LIMIT \(maxDropped)
+            ), part AS (
+                SELECT l.start, sum(l.data) OVER (ORDER BY l.start DESC) - l.data AS later FROM last l
+            ), dropped AS (
                 DELETE FROM onward.piece p
                 WHERE p.blob = drop_pieces.blob AND \(isUnneeded("drop_pieces.blob"))
-                    AND p.start >= coalesce(
-                        (SELECT l.start FROM onward.piece l WHERE l.blob = drop_pieces.blob
-                         ORDER BY l.start DESC OFFSET \(maxDropped - 1) LIMIT 1), 0)
+                    AND p.start >= (SELECT min(f.start) FROM part f WHERE f.later < \(maxDroppedData))
                 RETURNING p.object
             ), recorded AS (
                 INSERT INTO onward.garbage (object) SELECT d.object FROM dropped d WHERE d.object IS NOT NULL
             )
             SELECT count(*) INTO removed FROM dropped;
-            RETURN removed;
+            RETURN removed > 0 AND EXISTS (SELECT FROM onward.piece p WHERE p.blob = drop_pieces.blob);
         END $$;
 
         -- Returns 'directory' if all these names are directories, 'file' if one is a file, otherwise 'missing'.

@@ -169,13 +169,23 @@ package final class PieceCollector: Sendable {
         let rows = try run(ClusterSQL.blobs, [.text(position), .integer(Int64(settings.batchSize))])
         for row in 0..<rows.count where rows.boolean(row, 1) == true {
             // After an interruption the blob has the first pieces, and is found again.
-            while try run(ClusterSQL.dropPieces, [rows[row, 0]]).integer(0, 0) == Int64(ClusterSQL.maxDropped) {
+            while try dropPieces(of: rows.text(row, 0) ?? "") {
                 if isClosed { return false }
                 _ = try renewMark()
             }
             if isClosed { return false }
         }
         return try endPage("pieces", next: rows.count < settings.batchSize ? nil : rows.text(rows.count - 1, 0))
+    }
+
+    /// Drops the last pieces of a blob. If that fails, the next page begins after the blob, so that other blobs do not wait
+    /// for it. The next search finds it again.
+    /// - Returns: whether it has other pieces.
+    private func dropPieces(of blob: String) throws(StoreError) -> Bool {
+        do throws(StoreError) { return try run(ClusterSQL.dropPieces, [.text(blob)]).boolean(0, 0) == true } catch {
+            _ = try? endPage("pieces", next: blob)
+            throw error
+        }
     }
 
     /// - Returns: whether another page follows.

@@ -256,6 +256,56 @@ struct PieceCollectorTests {
         if end == .replacement { #expect(try node.area.openPublished(name).file.readAll() == content(10)) }
     }
 
+    @Test("one transaction removes only a part of a blob whose bytes are in many rows, and a collector the others")
+    func manyBytes() throws {
+        let node = try fixture.node()
+        try fixture.collector().requireOwnStorage()
+        try fixture.insertUpload("a", holder: node)
+        try fixture.run(
+            """
+            INSERT INTO onward.piece (blob, start, size, data)
+            SELECT 'a', n * 65536, 65536, convert_to(repeat('x', 65536), 'UTF8') FROM generate_series(0, 519) AS n
+            """)
+        try fixture.endUpload("a")
+        try node.area.remove("a")
+        // 32 MiB were removed.
+        #expect(try fixture.pieceSizes("a") == Array(repeating: 65536, count: 8))
+        #expect(try fixture.run("SELECT onward.end_of_pieces('a')").integer(0, 0) == 8 * 65536)
+        _ = try fixture.collector().collect()
+        #expect(try fixture.pieceSizes("a").isEmpty)
+    }
+
+    @Test("a blob whose pieces cannot be removed does not stop the search for others, and is found again")
+    func failingBlob() throws {
+        let node = try fixture.node()
+        // A storage that has no owner would need the objects.
+        try fixture.collector().requireOwnStorage()
+        for blob in ["a", "b", "c", "d"] {
+            try fixture.insertUpload(blob, holder: node)
+            try fixture.insertPieces(blob, 2, of: 10, by: node)
+            try fixture.endUpload(blob)
+        }
+        try fixture.run(
+            """
+            CREATE FUNCTION onward.fail() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN RAISE EXCEPTION 'test' USING ERRCODE = '53100'; END $$
+            """)
+        try fixture.run(
+            """
+            CREATE TRIGGER fail BEFORE DELETE ON onward.piece
+            FOR EACH ROW WHEN (OLD.blob = 'b') EXECUTE FUNCTION onward.fail()
+            """)
+        let collector = fixture.collector { $0.searchInterval = .seconds(86_400) }
+        #expect(throws: StoreError.self) { try collector.collect() }
+        _ = try collector.collect()
+        #expect(try fixture.run("SELECT DISTINCT blob FROM onward.piece").text(0, 0) == "b")
+        #expect(try fixture.count("onward.piece") == 2)
+        try fixture.run("DROP FUNCTION onward.fail CASCADE")
+        try fixture.run("UPDATE onward.collection SET due = clock_timestamp()")
+        _ = try collector.collect()
+        #expect(try fixture.count("onward.piece") == 0)
+    }
+
     @Test("a collector removes a blob with any number of pieces")
     func removalOfManyPieces() throws {
         let (node, count) = (try fixture.node(), PostgreSQLCluster.isRequired ? 1_000_000 : 300_000)
