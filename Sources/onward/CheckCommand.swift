@@ -131,8 +131,7 @@ struct CheckCommand {
         } else {
             Console.error("onward check: \(message)")
         }
-        if case .unavailable = error { return .tryAgain }
-        return error == .inUse ? .tryAgain : .inputOutput
+        return ExitStatus(error)
     }
 
     private func output(_ members: [(String, JSONLine.Value)]) { Console.output(JSONLine(members).text) }

@@ -148,8 +148,7 @@ struct EventsCommand {
                 "\(place): \(error)"
             }
         Console.error("onward events: \(message)")
-        if case .unavailable = error { return .tryAgain }
-        return .inputOutput
+        return ExitStatus(error)
     }
 }
 

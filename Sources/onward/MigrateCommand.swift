@@ -23,7 +23,8 @@ struct MigrateCommand {
         ONWARD_CATALOG.
 
         Exit status: 0 everything was copied; 64 wrong usage; 74 something could not be copied; 75
-        a server or another copy uses the data directory, or with --back the database.
+        a server or another copy uses the data directory, or with --back the database; or the
+        database or the storage cannot be reached.
         """,
         options: options.map(\.manual))
 
@@ -84,7 +85,7 @@ struct MigrateCommand {
                 default: "\(used): \(error)"
                 }
             Console.error("onward migrate: \(message)")
-            return error == .inUse ? .tryAgain : .inputOutput
+            return ExitStatus(error)
         }
     }
 

@@ -194,7 +194,6 @@ struct OutcomesCommand {
             default: "\(place): \(failure)"
             }
         Console.error("onward outcomes: \(message)")
-        if case .unavailable? = storeError { return .tryAgain }
-        return .inputOutput
+        return storeError.map { ExitStatus($0) } ?? .inputOutput
     }
 }

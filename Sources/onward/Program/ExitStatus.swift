@@ -1,3 +1,5 @@
+import UploadStorage
+
 /// The exit statuses of the commands. Their numbers are those of sysexits.h.
 enum ExitStatus: Int32, Sendable {
     case done = 0
@@ -20,4 +22,14 @@ enum ExitStatus: Int32, Sendable {
     case tryAgain = 75
     /// The server or a proxy does not allow the transfer.
     case notAllowed = 77
+}
+
+extension ExitStatus {
+    /// The status of a command that has failed with an error of a store.
+    init(_ error: StoreError) {
+        switch error {
+        case .inUse, .unavailable: self = .tryAgain
+        default: self = .inputOutput
+        }
+    }
 }

@@ -79,6 +79,19 @@ struct MigrationTests {
         }
     }
 
+    @Test("a database that cannot be reached is a temporary failure, as for the other commands")
+    func unreachableDatabase() throws {
+        let directory = try ServerProcess()
+        _ = try directory.stop()
+        let place = "127.0.0.1:\(try FixedPort.next())"
+        let storage = [
+            "--catalog", "postgresql://postgres@\(place)/postgres", "--blobs", "s3://bucket?endpoint=http://\(place)",
+        ]
+        let keys = ["AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"]
+        try OnwardRun(["migrate", "--root", directory.root] + storage, environment: keys).expect(75, "no session")
+        try OnwardRun(["check"] + storage, environment: keys).expect(75, "cannot be reached")
+    }
+
     /// The number of files and unfinished uploads that the database has.
     private func copied(_ cluster: Cluster) throws -> Int {
         let rows = try cluster.database.query(
