@@ -196,6 +196,43 @@ struct SentFilesListTests {
         #expect(list.refreshedCopy(in: place).begun[member.path] == saved)
     }
 
+    /// A value with every form that a part of a record can have.
+    private struct AnyRecord: Codable, Hashable {
+        struct Part: Codable, Hashable {
+            var path: FilePath
+            var flag: Bool?
+            var parts: [Part] = []
+        }
+
+        enum Kind: String, Codable { case first = "a \"kind\"" }
+
+        var texts = ["", "é\u{301} \u{1F600}/", "\"\\\n\r\t\u{0}\u{1F}\u{7F}", "\r\n"]
+        var kind = Kind.first
+        var numbers = [Int64.min, -1, 0, .max]
+        var byte = UInt8.max
+        var large = UInt64.max
+        var id = UUID(uuidString: "6D5EB9B3-1D8A-4C75-8E1D-869B8E2770CE")
+        var missing: String?
+        var optionals: [Int?] = [nil, 1, nil]
+        var lists: [[String]] = [[], ["x", "y"], [""]]
+        var values = ["key \"1\"": 1, "": 2]
+        var none: [String: Int] = [:]
+        var part = Part(
+            path: FilePath([0x2F, 0xFF, 0x22]), flag: true, parts: [Part(path: "/a"), Part(path: "/b", flag: false)])
+    }
+
+    @Test("The text of a record is the JSON of its value")
+    func recordText() throws {
+        let record = AnyRecord()
+        let line = try RecordLines.line(record)
+        #expect(RecordLines.records(AnyRecord.self, in: line) == [record])
+        // A line feed, 8 digits and a space precede the text, and a line feed follows it.
+        let written = try JSONSerialization.jsonObject(with: Data(line.dropFirst(10).dropLast())) as? NSDictionary
+        let expected = try JSONSerialization.jsonObject(with: JSONEncoder().encode(record)) as? NSDictionary
+        #expect(written != nil && written == expected)
+        #expect(throws: EncodingError.self) { try RecordLines.line(["value": 0.5]) }
+    }
+
     @Test("Records that another process has appended are read, too")
     func twoWriters() throws {
         let place = try TemporaryDirectory()

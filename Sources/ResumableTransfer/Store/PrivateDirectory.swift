@@ -56,6 +56,12 @@ package struct PrivateDirectory: Sendable {
     /// The sorted names of the files in the directory that are UTF-8; empty if the directory cannot be read.
     package func names() -> [String] { (try? readNames()) ?? [] }
 
+    /// The names that begin with `prefix` and end with `suffix`, in no particular order; empty if the directory cannot
+    /// be read.
+    package func names(from prefix: FilePath, to suffix: FilePath) -> [FilePath] {
+        ((try? descriptor.entryPaths()) ?? []).filter { $0.bytes.starts(with: prefix.bytes) && $0.hasSuffix(suffix) }
+    }
+
     /// The sorted names of the files in the directory that are UTF-8.
     func readNames() throws(Errno) -> [String] { try descriptor.entryNames().sorted() }
 

@@ -1,4 +1,3 @@
-import Digests
 import Foundation
 import ResumableTransfer
 import SystemCalls
@@ -60,8 +59,8 @@ struct SentFilesList {
         var entries: [Entry]
     }
 
-    static let prefix = "several-"
-    static let suffix = ".done"
+    private static let prefix: FilePath = "several-"
+    private static let suffix: FilePath = ".done"
 
     let fileName: FilePath
     private let states: PrivateDirectory
@@ -106,8 +105,11 @@ struct SentFilesList {
 
     /// The name of the list for a command with these transfers.
     static func name(of transfers: [TransferIdentity]) -> FilePath {
-        FilePath(prefix + TransferIdentity.digest(transfers.map { Array($0.name.utf8) }) + suffix)
+        prefix + FilePath(TransferIdentity.digest(transfers.map { Array($0.name.utf8) })) + suffix
     }
+
+    /// The names of all lists.
+    static func names(in states: PrivateDirectory) -> [FilePath] { states.names(from: prefix, to: suffix) }
 
     private mutating func rewrite(_ transfers: [TransferIdentity], _ entries: [Entry]) throws {
         var bytes = try RecordLines.line(Record(version: Record.currentVersion))
@@ -194,36 +196,5 @@ extension SentFilesList.Entry {
 
     private static func nanoseconds(_ time: FileStatus.Time) -> Int64 {
         time.seconds &* 1_000_000_000 &+ time.nanoseconds
-    }
-}
-
-/// Records in a file that grows at its end: each one is a line with a checksum before its JSON text.
-///
-/// A record that was cut off by a crash, or altered, is left out. It does not harm the next one: each record also
-/// begins with a line feed.
-enum RecordLines {
-    /// The bytes to append for a record.
-    static func line(_ record: some Encodable) throws -> [UInt8] {
-        let text = [UInt8](try JSONEncoder().encode(record))
-        return [UInt8(ascii: "\n")] + checksum(text[...]) + [UInt8(ascii: " ")] + text + [UInt8(ascii: "\n")]
-    }
-
-    /// The records whose lines are complete.
-    static func records<Record: Decodable>(_ type: Record.Type, in bytes: some Collection<UInt8>) -> [Record] {
-        let decoder = JSONDecoder()
-        return bytes.split(separator: UInt8(ascii: "\n")).compactMap { line in
-            let text = Array(line.dropFirst(checksumSize + 1))
-            guard line.prefix(checksumSize).elementsEqual(checksum(text[...])) else { return nil }
-            return try? decoder.decode(type, from: Data(text))
-        }
-    }
-
-    private static let checksumSize = 8
-
-    /// The first digits of the SHA-256.
-    private static func checksum(_ text: ArraySlice<UInt8>) -> [UInt8] {
-        var digest = RunningDigest(.sha256)
-        text.withUnsafeBytes { digest.update($0) }
-        return Array(Array(digest.finalized().prefix(checksumSize / 2)).hexadecimal.utf8)
     }
 }

@@ -67,8 +67,7 @@ final class SentFilesLists: Sendable {
             state.lists = [:]
             return
         }
-        let names = states.names().filter { $0.hasPrefix(SentFilesList.prefix) && $0.hasSuffix(SentFilesList.suffix) }
-        let found = Set(names.map { FilePath($0) })
+        let found = Set(SentFilesList.names(in: states))
         for name in state.lists.keys where !found.contains(name) { state.lists[name] = nil }
         for name in found where state.lists[name] == nil {
             state.lists[name] = SentFilesList(name, in: states).map { Found.usable($0) } ?? .unusable
@@ -266,8 +265,8 @@ extension SentFilesLists {
     /// calls this before it uses states.
     static func restoreStates() {
         guard let states = PrivateDirectory.existingStates() else { return }
-        for name in states.names() where name.hasPrefix(SentFilesList.prefix) && name.hasSuffix(SentFilesList.suffix) {
-            guard var list = SentFilesList(FilePath(name), in: states) else { continue }
+        for name in SentFilesList.names(in: states) {
+            guard var list = SentFilesList(name, in: states) else { continue }
             for saved in list.begun.values {
                 // If the upload is running, its state is locked.
                 guard let state = try? CommandState.claim(saved.identity, chosen: nil) else { continue }
