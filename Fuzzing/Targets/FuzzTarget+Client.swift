@@ -76,7 +76,7 @@ extension FuzzTarget {
             }
         },
         check: { input throws(Violation) in
-            var reader = ResponseHeadReader(uri: "http://localhost/files/a")
+            var reader = ResponseHeadReader(base: RequestURI("http://localhost/files/a"))
             var remaining = input[...]
             while let end = remaining.firstIndex(of: 0x0A) {
                 let line = UnsafeRawBufferPointer(rebasing: remaining[...end])

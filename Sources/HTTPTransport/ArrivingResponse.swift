@@ -19,7 +19,7 @@ struct ArrivingResponse {
 
     private let isResponseToHead: Bool
     private var place = Place.head
-    private var reader = ResponseHeadReader(uri: "", isStrict: true)
+    private var reader = ResponseHeadReader(base: nil, isStrict: true)
     private var decoder = ChunkedDecoder()
     /// The start of an incomplete line of a head.
     private var line: [UInt8] = []

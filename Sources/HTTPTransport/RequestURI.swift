@@ -55,9 +55,12 @@ package struct RequestURI: Sendable, Hashable {
 
     /// The port of an absolute http or https URI, which is not checked; `nil` if the port is no number.
     static func port(of uri: String) -> Int? {
-        guard let separator = uri.range(of: "://") else { return nil }
-        let authority = uri[separator.upperBound...].utf8.prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
-        guard let colon = authority.lastIndex(where: { [UInt8(ascii: ":"), UInt8(ascii: "]")].contains($0) }),
+        let separator = "://".utf8
+        guard let start = uri.utf8.firstIndex(of: UInt8(ascii: ":")), uri.utf8[start...].starts(with: separator)
+        else { return nil }
+        let authority = uri.utf8[start...].dropFirst(separator.count)
+            .prefix { $0 != UInt8(ascii: "/") && $0 != UInt8(ascii: "?") }
+        guard let colon = authority.lastIndex(where: { $0 == UInt8(ascii: ":") || $0 == UInt8(ascii: "]") }),
             authority[colon] == UInt8(ascii: ":")
         else { return uri.hasPrefixIgnoringASCIICase("https:") ? 443 : 80 }
         return Int(Substring(authority[authority.index(after: colon)...]))
@@ -67,7 +70,9 @@ package struct RequestURI: Sendable, Hashable {
     package var root: String { text[..<authorityEnd] + "/" }
 
     /// Host and port, for messages.
-    package var authority: String { (host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host) + ":\(port)" }
+    package var authority: String {
+        (host.utf8.contains(UInt8(ascii: ":")) && !host.hasPrefix("[") ? "[\(host)]" : host) + ":\(port)"
+    }
 
     /// Resolves a reference in a response to a request for this URI; `nil` if the result is not an http or https URI.
     package func resolving(_ reference: String) -> RequestURI? {

@@ -41,7 +41,7 @@ package struct ResponseReceiver {
     /// - Parameter wake: called when a sink that was not ready is ready.
     package init(_ request: TransportRequest, pacer: RatePacer?, wake: @escaping @Sendable () -> Void) {
         self.wake = wake
-        reader = ResponseHeadReader(uri: request.uri)
+        reader = ResponseHeadReader(base: request.parsedURI ?? RequestURI(request.uri))
         isResponseToHead = request.method == .head
         receive = request.receive
         self.pacer = pacer
@@ -164,8 +164,8 @@ package struct ResponseHeadReader {
     /// The maximum number of bytes for a strict reader, and its maximum number of interim responses.
     package static let (maxStrictSize, maxStrictInterims) = (32 << 10, 100)
 
-    /// The URI of the request, against which `Location` is resolved; `nil` for a strict reader.
-    private let uri: String?
+    /// The URI of the request, against which `Location` is resolved; `nil`: it is not resolved.
+    private let base: RequestURI?
     private var statusLine: (status: Status, version: String)?
     private var lines: [Fields.Field] = []
     private var size = 0
@@ -174,8 +174,8 @@ package struct ResponseHeadReader {
     /// Whether the final head was read. Only trailers follow it, which are not merged into it.
     private var isOver = false
 
-    package init(uri: String, isStrict: Bool = false) {
-        self.uri = isStrict ? nil : uri
+    package init(base: RequestURI?, isStrict: Bool = false) {
+        self.base = base
         self.isStrict = isStrict
     }
 
@@ -240,8 +240,8 @@ package struct ResponseHeadReader {
     private mutating func finish() -> Outcome {
         guard let (status, version) = statusLine else { return .more }
         let fields = Fields(lines: lines)
-        let locations = uri == nil ? [] : fields.values("Location")
-        let location = locations.count == 1 ? uri.flatMap(RequestURI.init)?.location(locations[0]) : nil
+        let locations = base == nil ? [] : fields.values("Location")
+        let location = locations.count == 1 ? base?.location(locations[0]) : nil
         let head = ClientResponseHead(status: status, fields: fields, location: location, version: version)
         statusLine = nil
         lines = []

@@ -189,6 +189,8 @@ package struct TransportResult: Sendable {
 package struct TransportRequest: Sendable {
     /// An absolute URI with the scheme http or https.
     package var uri: String
+    /// The parsed ``uri``, if the caller has it. `Location` of a response is resolved against it.
+    package var parsedURI: RequestURI?
     package var method: Method
     /// The fields are sent unchanged, except for `Expect`, `Content-Length` and `Transfer-Encoding`: ``content``
     /// determines the framing, and only ``gate`` delays the content.

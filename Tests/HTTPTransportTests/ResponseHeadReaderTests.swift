@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct HeadReaderTests {
     private func read(_ text: String) -> [ResponseHeadReader.Outcome] {
-        var reader = ResponseHeadReader(uri: "http://host/")
+        var reader = ResponseHeadReader(base: RequestURI("http://host/"))
         var outcomes: [ResponseHeadReader.Outcome] = []
         var line: [UInt8] = []
         for byte in text.utf8 {

@@ -99,6 +99,17 @@ import Testing
         #expect(record.differences(from: try FileSource(path: path).record()) == ["content"])
     }
 
+    @Test(
+        "the sample of a file is the digest of its first 64 KiB and of its last 64 KiB after them",
+        arguments: [0, 1, 65_536, 65_537, 100_000, 131_072, 131_073, 200_000])
+    func sampledBytes(size: Int) throws {
+        let content = bytes[..<size]
+        let source = try FileSource(path: try directory.file("\(size)", Array(content)))
+        // The sample of short data in memory is the digest of all its bytes.
+        let sampled = DataSource(Data(content.prefix(65_536) + content.dropFirst(65_536).suffix(65_536)))
+        #expect(try source.record().sample == sampled.record().sample)
+    }
+
     @Test("data in memory is identified by all its bytes, and large data by blocks at several positions")
     func memory() throws {
         var large = Data(count: 20 << 20)

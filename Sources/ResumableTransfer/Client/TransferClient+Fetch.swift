@@ -30,6 +30,7 @@ extension TransferClient {
             stallTimeout: stallTimeout ?? configuration.stallTimeout, rateLimit: configuration.rateLimit,
             settings: TransportSettings(configuration, proxy: configuration.proxy, hasCredentials: true),
             receive: { _ in .collect(limit: limit, within: .seconds(300)) })
+        transport.parsedURI = uri
         transport.isMeasured = false
         // libcurl allocates the buffer for each request.
         transport.settings.bufferSize = min(max(limit, 16 << 10), 64 << 10)

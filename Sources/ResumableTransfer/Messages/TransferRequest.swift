@@ -129,6 +129,16 @@ extension Fields {
     private static let secretWords = [
         "token", "secret", "password", "passwd", "credential", "session", "csrf", "xsrf",
     ].map { Array($0.utf8) }
+    /// Fields that are known to contain no credentials, besides those with the prefixes in ``isHarmless(_:)``.
+    private static let harmless: Set<String> = [
+        "accept", "cache-control", "host", "last-modified", "pragma", "prefer", "priority", "range", "repr-digest",
+        "user-agent",
+    ]
+    /// Fields of framing and connections.
+    private static let framing: Set<String> = [
+        "content-length", "content-range", "transfer-encoding", "te", "trailer", "connection", "keep-alive", "upgrade",
+        "expect",
+    ]
 
     /// Whether a field of this name may authorize a client that knows its value.
     ///
@@ -146,11 +156,7 @@ extension Fields {
     static func isHarmless(_ name: String) -> Bool {
         let name = name.lowercased()
         guard !isSecret(name) else { return false }
-        let known: Set<String> = [
-            "accept", "cache-control", "host", "last-modified", "pragma", "prefer", "priority", "range", "repr-digest",
-            "user-agent",
-        ]
-        return known.contains(name) || belongsToTransfer(name)
+        return harmless.contains(name) || belongsToTransfer(name)
             || ["accept-", "content-", "if-", "want-"].contains { name.hasPrefix($0) }
     }
 
@@ -188,10 +194,6 @@ extension Fields {
     /// upload protocol.
     static func belongsToTransfer(_ name: String) -> Bool {
         let name = name.lowercased()
-        let framing: Set<String> = [
-            "content-length", "content-range", "transfer-encoding", "te", "trailer", "connection", "keep-alive",
-            "upgrade", "expect",
-        ]
         return framing.contains(name) || name.hasPrefix("upload-")
     }
 }

@@ -26,6 +26,7 @@ extension TransferDriver {
             stallTimeout: connection.stallTimeout,
             rateLimit: client.configuration.rateLimit, settings: settings(of: request, to: uri),
             receive: { _ in .abort })
+        transport.parsedURI = uri
         operation.complete(&transport, for: request)
         let exchange = client.engine.start(transport)
         var isAborted = false

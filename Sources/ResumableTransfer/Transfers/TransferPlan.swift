@@ -80,7 +80,7 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
 extension UUID {
     /// A random UUID (RFC 9562 section 5.4). `init()` opens a file of the system for each one.
     static func random() -> UUID {
-        var generator = SystemRandomNumberGenerator()
+        let generator = KernelRandom()
         var bytes: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
         withUnsafeMutableBytes(of: &bytes) { bytes in
             for index in stride(from: 0, to: bytes.count, by: 8) {

@@ -162,7 +162,10 @@ extension FileSource: RecognizableSource {
         let size = Int64(Self.sampleSize)
         do throws(Errno) {
             for start in [0, max(size, status.size - size)] where start < status.size {
-                let count = try descriptor.read(into: buffer, at: start)
+                // If more were requested, another call would find the end.
+                let wanted = Int(min(size, status.size - start))
+                let count = try descriptor.read(
+                    into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: start)
                 digest.update(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
             }
         } catch {

@@ -111,11 +111,17 @@ extension TransferClient {
 }
 
 extension TransferRequest {
+    /// The request that uploads a file to the URI of a resource or, if its path ends with a slash, of a collection.
+    init(uploading name: FilePath, to uri: String, fields: Fields) {
+        let path = URLComponents(string: uri)?.percentEncodedPath ?? ""
+        self.init(uploading: name, to: uri, isCollection: path.isEmpty || path.hasSuffix("/"), fields: fields)
+    }
+
     /// The request that uploads a file: PUT to a resource; POST to a collection, with the name of the file unless
     /// `fields` have a `Content-Disposition`.
-    package init(uploading name: FilePath, to uri: String, method: Method? = nil, fields: Fields) {
-        let path = URLComponents(string: uri)?.percentEncodedPath ?? ""
-        let isCollection = path.isEmpty || path.hasSuffix("/")
+    package init(
+        uploading name: FilePath, to uri: String, isCollection: Bool, method: Method? = nil, fields: Fields
+    ) {
         var fields = fields
         if isCollection, !fields.contains("Content-Disposition") {
             let text = name.escaped { CollectionOfOne($0).percentEncoded { _ in false } }

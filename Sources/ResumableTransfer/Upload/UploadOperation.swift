@@ -40,8 +40,10 @@ final class UploadOperation: TransferOperation {
     /// Whether a 104 was received for this request.
     var isAnnounced = false
 
+    /// The length of the representation in bytes; `nil` if it is unknown.
+    let length: Int64?
+
     var source: any UploadSource { driver.plan.input.source }
-    var length: Int64? { Self.total(of: driver.plan) }
     var sentPosition: Int64? { max(position, machine.acknowledged) }
 
     /// Whether the source is unchanged since it was opened, as far as this can be detected.
@@ -53,6 +55,7 @@ final class UploadOperation: TransferOperation {
 
     init(driver: TransferDriver<UploadOperation>) {
         self.driver = driver
+        length = Self.total(of: driver.plan)
         sourceRecord = driver.plan.resumed?.source ?? SourceRecord()
         uploadURI = driver.plan.resumed?.resumption.uri
         machine = UploadOperation.machine(for: driver.plan, driver.client, fields: driver.plan.creationFields)

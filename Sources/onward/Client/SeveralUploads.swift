@@ -56,7 +56,7 @@ struct SeveralUploads: TransferSequence {
             await (try? CommandState.claim(job.identity, chosen: nil))?.remove()
         }
         let report = TransferReport(report, in: progress)
-        report.begin(job.identity, kept: entry.size, total: entry.size, reference: FilePath(job.identity.name))
+        report.begin(job.identity, kept: entry.size, total: entry.size, reference: nil)
         report.completed(status: entry.status, location: entry.location, size: entry.size, skipped: .sentEarlier)
     }
 }

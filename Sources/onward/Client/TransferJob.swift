@@ -19,7 +19,8 @@ struct TransferJob: Sendable {
     /// Creates the job of an upload.
     init(_ path: FilePath, to url: TransferURL, _ settings: ClientSettings) {
         request = TransferRequest(
-            uploading: path.lastComponent, to: url.request, method: settings.method, fields: settings.fields)
+            uploading: path.lastComponent, to: url.request, isCollection: url.isCollection, method: settings.method,
+            fields: settings.fields)
         identity = .put(path, url, method: request.method)
         self.settings = settings
         chosenState = settings.stateFile
@@ -59,7 +60,7 @@ struct TransferJob: Sendable {
         reusing spare: StateLock?
     ) async -> (status: ExitStatus, lock: StateLock?) {
         // An error before the second call of `begin` is reported with these values.
-        report.begin(identity, kept: 0, total: nil, reference: chosenState ?? FilePath(identity.name))
+        report.begin(identity, kept: 0, total: nil, reference: nil)
         do throws(CommandFailure) {
             let state = try CommandState.claim(identity, chosen: chosenState, lists: finished, reusing: spare)
             let status = await run(state, report, signals, clients, finished)

@@ -73,17 +73,30 @@ enum PutCommand {
         }
         var paths: [FilePath] = []
         var seen: Set<FilePath> = []
+        var directories: [FilePath: FilePath] = [:]
         for file in files {
             if file == "-" {
                 throw OptionError("standard input cannot be read again to resume; write it to a file first")
             }
             guard !file.isEmpty else { throw OptionError("a file's name is empty") }
-            // A file whose directory does not exist has no absolute path; opening the file reports that later.
-            let path = FilePath(file.bytes).absolute ?? FilePath(file.bytes)
+            let path = absolute(FilePath(file.bytes), &directories)
             guard seen.insert(path).inserted else { throw OptionError("'\(file)' is given twice") }
             paths.append(path)
         }
         return Plan(paths: paths, url: url)
+    }
+
+    /// The absolute path of a file.
+    /// - Parameter directories: the directories that were resolved for other files. They are not resolved again.
+    private static func absolute(_ path: FilePath, _ directories: inout [FilePath: FilePath]) -> FilePath {
+        let name = path.lastComponent
+        if let directory = directories[path.directory], !["", ".", ".."].contains(name) {
+            return directory.appending(name)
+        }
+        // A file whose directory does not exist has no absolute path; opening the file reports that later.
+        guard let absolute = path.absolute else { return path }
+        if absolute.lastComponent == name { directories[path.directory] = absolute.directory }
+        return absolute
     }
 
     private static func put(
