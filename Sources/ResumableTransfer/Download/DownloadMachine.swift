@@ -299,6 +299,14 @@ struct DownloadMachine: Sendable {
     }
 }
 
+extension DownloadMachine: TransferMachine {
+    mutating func next(now: Int64) -> ClientStep<ClientResponseHead> { next() }
+
+    func follows(_ status: Status, to request: ClientRequest) -> Bool {
+        reception(of: ClientResponseHead(status: status, fields: Fields())) == .redirection
+    }
+}
+
 /// The end of the content of a response.
 enum ContentEnding: Sendable, Hashable {
     /// The content is complete according to its framing.

@@ -5,9 +5,8 @@ import ResumableUpload
 /// An operation that downloads to a file or to memory. It has the code that both share: it creates the requests and
 /// passes the responses to the state machine.
 protocol DownloadOperation: TransferOperation
-where Outcome == ClientResponseHead, Checkpoint == DownloadCheckpoint {
+where Machine == DownloadMachine, Checkpoint == DownloadCheckpoint {
     var driver: TransferDriver<Self> { get }
-    var machine: DownloadMachine { get set }
 }
 
 extension DownloadOperation {
@@ -31,23 +30,6 @@ extension DownloadOperation {
         // A download that is complete cannot be paused.
         if !machine.isFinished || stop != .pause { throw stopped(by: stop) }
     }
-
-    func next() -> ClientStep<ClientResponseHead> { machine.next() }
-
-    var attempts: Int { machine.attempts }
-
-    var credentialSource: CredentialRenewal.Source? {
-        get { machine.credentials.source }
-        set { machine.credentials.source = newValue }
-    }
-
-    func follows(_ status: Status, to request: ClientRequest) -> Bool {
-        machine.reception(of: ClientResponseHead(status: status, fields: Fields())) == .redirection
-    }
-
-    func declineRedirection() { machine.declineRedirection() }
-
-    func credentialsRefreshed(isFresh: Bool) { machine.credentialsRefreshed(isFresh: isFresh) }
 
     /// Returns the head of the final response. If there is none, reports the interruption to the machine and returns
     /// `nil`.

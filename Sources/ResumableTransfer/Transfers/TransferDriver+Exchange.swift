@@ -41,7 +41,8 @@ extension TransferDriver {
         }
         note(result, of: request, to: uri)
         if !isAborted {
-            operation.credentialSource = try await credentialSource(after: result, to: outgoing, request, at: uri)
+            operation.machine.credentials.source = try await credentialSource(
+                after: result, to: outgoing, request, at: uri)
             await consultHandler(aboutRedirectionIn: &result, to: request, from: uri)
         }
         try await operation.ended(result, of: request, from: uri, isAborted: isAborted)
@@ -152,7 +153,7 @@ extension TransferDriver {
         aboutRedirectionIn result: inout TransportResult, to request: ClientRequest, from uri: RequestURI
     ) async {
         guard let handler, let head = result.head, !operation.isDeleting,
-            operation.follows(head.status, to: request), let location = head.location
+            operation.machine.follows(head.status, to: request), let location = head.location
         else { return }
         let response = TransferResponse(head, content: result.content)
         let proposed = proposal(location, request)
@@ -163,7 +164,7 @@ extension TransferDriver {
         case .success(.redirect(let target)): result.head?.location = uri.location(target)?.allowed
         case .success(.decline):
             result.head?.location = nil
-            operation.declineRedirection()
+            operation.machine.declineRedirection()
         }
     }
 
@@ -218,12 +219,14 @@ extension TransferDriver {
     /// Gets the other credentials, and continues with them.
     func refreshCredentials() async throws(TransferError) {
         // The handler has chosen its credentials already.
-        if operation.credentialSource == .handler { return operation.credentialsRefreshed(isFresh: false) }
+        if operation.machine.credentials.source == .handler {
+            return operation.machine.credentialsRefreshed(isFresh: false)
+        }
         guard let refresh = client.credentials, let response else {
             throw TransferError(.internalFailure, "The credentials cannot be refreshed.")
         }
         guard let wait = refresh.join(rejected: credentialGeneration, response) else {
-            return operation.credentialsRefreshed(isFresh: false)
+            return operation.machine.credentialsRefreshed(isFresh: false)
         }
         let outcome: CredentialRefresh.Outcome?
         if operation.isDeleting {
@@ -240,7 +243,7 @@ extension TransferDriver {
         switch outcome {
         case .success?:
             log.write(.notice, "The credentials were refreshed.")
-            operation.credentialsRefreshed(isFresh: true)
+            operation.machine.credentialsRefreshed(isFresh: true)
         case nil where !operation.isDeleting: return
         case .failure(let failure)?: throw refreshError(failure)
         case nil: throw refreshError(nil)

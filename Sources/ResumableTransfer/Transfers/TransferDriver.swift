@@ -102,7 +102,7 @@ final class TransferDriver<Operation: TransferOperation> {
     private func transfer() async throws(TransferError) -> Operation.Success {
         while true {
             if let stop = control.stop { try operation.handle(stop) }
-            switch operation.next() {
+            switch operation.machine.next(now: SystemClock.realtimeSeconds()) {
             case .send(let request): try await perform(request)
             case .wait(let duration, let reason): try await wait(duration, because: reason)
             case .refreshCredentials: try await refreshCredentials()
@@ -232,10 +232,10 @@ extension TransferDriver {
         let delay = try await delay(proposed, after: error)
         if control.stop != nil { return }
         control.events.send(.interrupted(error, retryIn: delay))
+        let attempt = operation.machine.attempts
         log.write(
             .warning, "The \(Operation.noun) was interrupted.",
-            error.metadata.merging(["attempt": "\(operation.attempts)", "delay": "\(Double(delay.nanoseconds) / 1e9)"])
-            { $1 })
+            error.metadata.merging(["attempt": "\(attempt)", "delay": "\(Double(delay.nanoseconds) / 1e9)"]) { $1 })
         await control.sleep(for: delay)
     }
 
@@ -243,7 +243,7 @@ extension TransferDriver {
     /// - Throws: `error`, if the caller decides that there is no other attempt.
     private func delay(_ proposed: Duration, after error: TransferError) async throws(TransferError) -> Duration {
         guard let shouldRetry = client.configuration.shouldRetry else { return proposed }
-        let attempt = operation.attempts
+        let attempt = operation.machine.attempts
         let decision = await control.result { await shouldRetry(error, attempt, proposed) }
         switch decision {
         case .success(.retry(let delay)): return max(delay, .zero)

@@ -11,8 +11,7 @@ protocol TransferOperation: AnyObject {
     associatedtype Success: Sendable
     associatedtype Checkpoint: TransferCheckpoint
     associatedtype Input: Sendable
-    /// The result of the protocol's exchanges, before the operation has finished its own work.
-    associatedtype Outcome: Sendable
+    associatedtype Machine: TransferMachine
 
     /// "upload" or "download", for messages.
     static var noun: String { get }
@@ -23,6 +22,8 @@ protocol TransferOperation: AnyObject {
     static func rejection(of success: Success) -> TransferError?
 
     init(driver: TransferDriver<Self>)
+
+    var machine: Machine { get set }
 
     /// Whether the operation is deleting the upload resource. Stop requests do not end the deletion.
     var isDeleting: Bool { get }
@@ -38,29 +39,11 @@ protocol TransferOperation: AnyObject {
     /// The error of a transfer that ends because of `stop`; `nil` if it does not end immediately.
     func error(of stop: StopRequest) -> TransferError?
 
-    func next() -> ClientStep<Outcome>
-
-    /// The number of failed attempts since the last progress.
-    var attempts: Int { get }
-
-    /// The source of other credentials after a 401 or 407 to the current request; `nil` if there is none.
-    var credentialSource: CredentialRenewal.Source? { get set }
-
-    /// Whether the operation follows a redirection with this status.
-    func follows(_ status: Status, to request: ClientRequest) -> Bool
-
-    /// Makes the redirection, of which the operation receives no location, the final response.
-    func declineRedirection()
-
-    /// Continues with other credentials.
-    /// - Parameter isFresh: false if newer credentials than those of the last request already existed.
-    func credentialsRefreshed(isFresh: Bool)
-
     /// The error that ends the transfer because of `failure`; `nil` if the general error text applies.
     func error(of failure: ClientFailure) -> TransferError?
 
     /// Does the work that remains after the last response.
-    func finish(_ outcome: Outcome) async throws(TransferError) -> Success
+    func finish(_ outcome: Machine.Outcome) async throws(TransferError) -> Success
 
     /// The checkpoint to resume from now; `nil` if there is none.
     var checkpoint: Checkpoint? { get }
@@ -107,6 +90,37 @@ protocol TransferOperation: AnyObject {
 
     /// The fields of a response that an observer may see.
     func shownFields(of head: ClientResponseHead, from uri: RequestURI) -> Fields
+}
+
+/// The state machine of the protocol. The driver gets its steps from it, and the operation reports the responses to it.
+protocol TransferMachine: Sendable {
+    /// The result of the protocol's exchanges, before the operation has finished its own work.
+    associatedtype Outcome: Sendable
+
+    /// Returns the next step.
+    /// - Parameter now: seconds since 1970.
+    mutating func next(now: Int64) -> ClientStep<Outcome>
+
+    /// The number of failed attempts since the last progress.
+    var attempts: Int { get }
+
+    /// Decides whether the transfer continues with other credentials after a 401 or 407.
+    var credentials: CredentialRenewal { get set }
+
+    /// Continues with other credentials.
+    /// - Parameter isFresh: false if newer credentials than those of the last request already existed.
+    mutating func credentialsRefreshed(isFresh: Bool)
+
+    /// Whether a redirection with this status is followed.
+    func follows(_ status: Status, to request: ClientRequest) -> Bool
+
+    /// Makes the redirection, of which the machine receives no location, the final response.
+    mutating func declineRedirection()
+}
+
+extension ClientUpload: TransferMachine {
+    // A redirection without a location is final.
+    mutating func declineRedirection() {}
 }
 
 /// The saved state of a transfer that has failed.

@@ -10,7 +10,6 @@ import SystemCalls
 final class UploadOperation: TransferOperation {
     typealias Success = UploadResult
     typealias Checkpoint = UploadCheckpoint
-    typealias Outcome = UploadOutcome
 
     struct Input: Sendable {
         let source: any UploadSource
@@ -116,22 +115,6 @@ final class UploadOperation: TransferOperation {
     }
 
     // MARK: Steps
-
-    func next() -> ClientStep<UploadOutcome> { machine.next(now: SystemClock.realtimeSeconds()) }
-
-    var attempts: Int { machine.attempts }
-
-    var credentialSource: CredentialRenewal.Source? {
-        get { machine.credentials.source }
-        set { machine.credentials.source = newValue }
-    }
-
-    func follows(_ status: Status, to request: ClientRequest) -> Bool { machine.follows(status, to: request) }
-
-    // A redirection without a location is final.
-    func declineRedirection() {}
-
-    func credentialsRefreshed(isFresh: Bool) { machine.credentialsRefreshed(isFresh: isFresh) }
 
     func handle(_ stop: StopRequest) throws(TransferError) {
         guard !isDeleting, !isOver else { return }
