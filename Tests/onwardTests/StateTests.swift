@@ -68,6 +68,25 @@ struct StateTests {
         #expect(status.permissions == 0o600)
     }
 
+    @Test("A state that is saved again keeps the members of the file that only another version knows")
+    func unknownMembers() async throws {
+        let place = try TemporaryDirectory()
+        let directory = try PrivateDirectory.of(FilePath(place.path + "/x"))
+        let saved = SavedTransfer(
+            identity: Self.identity, options: .init(tokenFile: "/t"), savedAt: 5, resumeData: try Self.resumeData())
+        var stored = saved.stored
+        stored.setMember("later", to: [1, 2])
+        try directory.replace("x.state", with: try stored.encoded())
+        let file = try StateFile.lock("x", in: directory)
+        #expect(try file.load() == stored)
+        await file.save(saved.resumeData, sent: 8) { $0.setCommand(Self.identity, .init(caFile: "/c")) }
+        #expect(file.saveFailure == nil && file.savedPosition == 7)
+        let again = try StoredTransfer.decode(try #require(try directory.read("x.state")), from: "x")
+        #expect(try again.member("later", as: [Int].self) == [1, 2])
+        let read = try SavedTransfer(again, from: "x")
+        #expect(read.identity == Self.identity && read.options == .init(caFile: "/c") && read.sent == 8)
+    }
+
     @Test("An invalid state is refused")
     func invalid() throws {
         #expect(throws: StateError.self) { _ = try SavedTransfer.decode(Data("{}".utf8), from: "x") }

@@ -6,8 +6,6 @@ final class EntryKeeper: CheckpointStore {
     private let store: TransferStore
     private let stem: FilePath
     private let file: StateFile
-    /// The stored content of the entry. A save keeps the members that it does not replace.
-    private let content = Monitor<StoredTransfer?>(nil)
     /// The values that are stored with the transfer; `nil` if those of the entry are kept.
     private let userInfo: [String: String]?
 
@@ -24,26 +22,12 @@ final class EntryKeeper: CheckpointStore {
 
     /// The data of the entry; `nil` if there is no such entry.
     func load() throws(TransferError) -> ResumeData? {
-        do throws(StateError) {
-            let stored = try file.load()
-            content.withLock { $0 = stored }
-            return stored?.resumeData
-        } catch {
-            throw TransferError(error)
-        }
+        do throws(StateError) { return try file.load()?.resumeData } catch { throw TransferError(error) }
     }
 
     func save(_ data: ResumeData, sent: Int64?) async {
-        var stored = content.withLock { $0 } ?? StoredTransfer(data, sent: nil, savedAt: 0)
-        stored.resumeData = data
-        stored.sent = sent
-        stored.savedAt = SystemClock.realtimeSeconds()
-        if let userInfo { stored.userInfo = userInfo }
-        let failure = await BlockingWork.run { [file, stored] in
-            file.save(stored)
-            return file.saveFailure
-        }
-        guard let failure else { return }
+        await file.save(data, sent: sent) { [userInfo] in $0.userInfo = userInfo ?? $0.userInfo }
+        guard let failure = file.saveFailure else { return }
         store.onSaveFailure?(
             TransferStore.name(of: stem),
             TransferError(.storageUnusable, "The state file \(file.path) cannot be written.", underlying: failure))

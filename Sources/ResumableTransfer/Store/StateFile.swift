@@ -8,7 +8,8 @@ package final class StateFile: Sendable {
     package static let lockSuffix: FilePath = ".lock"
 
     private struct Saves {
-        var position: Int64?
+        /// The content that was read or saved last; `nil` if there is none.
+        var stored: StoredTransfer?
         var failure: Errno?
     }
 
@@ -39,11 +40,29 @@ package final class StateFile: Sendable {
     package func load() throws(StateError) -> StoredTransfer? {
         guard let data = try directory.read(fileName) else { return nil }
         let stored = try StoredTransfer.decode(data, from: path)
-        saves.withLock { $0.position = stored.resumeData.position }
+        saves.withLock { $0.stored = stored }
         return stored
     }
 
-    /// Saves the state for a later run. If that fails, ``saveFailure`` is set, and the earlier state is kept.
+    /// Saves resume data for a later run, in place of that which was read or saved last. All other content is kept. If
+    /// that fails, ``saveFailure`` is set, and the earlier state is kept.
+    /// - Parameters:
+    ///   - sent: the position up to which an upload has sent bytes; `nil` for a download.
+    ///   - change: sets what the program stores with the transfer.
+    package func save(
+        _ data: ResumeData, sent: Int64?, with change: @escaping @Sendable (inout StoredTransfer) -> Void
+    ) async {
+        await BlockingWork.run { [self] in
+            var stored = saves.withLock { $0.stored } ?? StoredTransfer(data, sent: nil, savedAt: 0)
+            stored.resumeData = data
+            stored.sent = sent
+            stored.savedAt = SystemClock.realtimeSeconds()
+            change(&stored)
+            save(stored)
+        }
+    }
+
+    /// Saves the state for a later run, as ``save(_:sent:with:)`` does.
     package func save(_ stored: StoredTransfer) {
         let data = try? stored.encoded()
         // The lock orders concurrent saves.
@@ -54,7 +73,7 @@ package final class StateFile: Sendable {
             }
             do throws(Errno) {
                 try directory.replace(fileName, with: data)
-                saves = Saves(position: stored.resumeData.position, failure: nil)
+                saves = Saves(stored: stored)
             } catch {
                 saves.failure = error
             }
@@ -62,7 +81,7 @@ package final class StateFile: Sendable {
     }
 
     /// The position, in bytes, of the state that was read or saved last; `nil` if there is none.
-    package var savedPosition: Int64? { saves.withLock { $0.position } }
+    package var savedPosition: Int64? { saves.withLock { $0.stored?.resumeData.position } }
 
     /// The error of the last attempt to save; `nil` if it succeeded.
     package var saveFailure: Errno? { saves.withLock { $0.failure } }
@@ -76,7 +95,7 @@ package final class StateFile: Sendable {
     /// Removes the file. The caller synchronizes the directory.
     func unlink() {
         directory.unlink(fileName)
-        saves.withLock { $0.position = nil }
+        saves.withLock { $0.stored = nil }
     }
 
     /// Ends the use of the file, which must not be changed afterwards.

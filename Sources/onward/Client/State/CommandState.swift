@@ -103,13 +103,13 @@ final class CommandState: Sendable {
     /// files for many short uploads would take longer than the uploads.
     /// - Parameter sent: the position up to which an upload has sent bytes.
     func save(_ resumeData: ResumeData, options: SavedTransfer.Options, sent: Int64?) async {
-        let saved = SavedTransfer(
-            identity: identity, options: options, sent: sent, savedAt: SystemClock.realtimeSeconds(),
-            resumeData: resumeData)
         if let lists, file.savedPosition == nil, !isListed.withLock({ $0 }) {
+            let saved = SavedTransfer(
+                identity: identity, options: options, sent: sent, savedAt: SystemClock.realtimeSeconds(),
+                resumeData: resumeData)
             if (try? await lists.addBegun(saved)) != nil { return isListed.withLock { $0 = true } }
         }
-        await BlockingWork.run { [file] in file.save(saved.stored) }
+        await file.save(resumeData, sent: sent) { [identity] in $0.setCommand(identity, options) }
         if file.saveFailure == nil { await removeFromList() }
     }
 

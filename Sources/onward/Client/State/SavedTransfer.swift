@@ -86,9 +86,16 @@ extension SavedTransfer {
     /// The content of the state file.
     var stored: StoredTransfer {
         var stored = StoredTransfer(resumeData, sent: sent, savedAt: savedAt)
-        stored.setMember("identity", to: identity)
-        stored.setMember("options", to: options)
+        stored.setCommand(identity, options)
         return stored
+    }
+}
+
+extension StoredTransfer {
+    /// Sets the members of a state file that only the command line has.
+    mutating func setCommand(_ identity: TransferIdentity, _ options: SavedTransfer.Options) {
+        setMember("identity", to: identity)
+        setMember("options", to: options)
     }
 }
 
