@@ -21,7 +21,7 @@ public final class InProcessServer: Sendable {
     private let service: TransferService
 
     /// - Parameters:
-    ///   - configuration: the limits and the authorizer. Addresses, timeouts, ``ServerConfiguration/ownPrefix`` and the
+    ///   - configuration: the limits, the authorizer and ``ServerConfiguration/ownPrefix``. Addresses, timeouts and the
     ///     settings of the log have no effect.
     ///   - store: the storage of uploads and files. The caller closes it.
     ///   - handlers: target resources by the first segments of their URLs, as for ``Server``.
@@ -30,7 +30,8 @@ public final class InProcessServer: Sendable {
         handlers: [(prefix: String, handler: any TargetHandler)]
     ) {
         service = TransferService(
-            configuration: configuration, store: store, routes: Routes(handlers),
+            configuration: configuration, store: store,
+            routes: Routes(handlers, ownPrefix: configuration.ownPrefix),
             log: ServerLog(format: configuration.logFormat, level: configuration.logLevel, sink: .none),
             connections: ConnectionRegistry(timeouts: ConnectionTimeouts(header: 0, idle: 0), capacity: 1))
     }

@@ -52,6 +52,17 @@ struct ModuleFileTests {
         #expect(refused.status == 405 && refused.fields["Allow"] == "GET, HEAD")
     }
 
+    @Test("a server in the same process has its paths below the prefix of the configuration")
+    func prefix() async throws {
+        let store = try UploadStore.inMemory()
+        defer { store.close() }
+        var configuration = ServerConfiguration()
+        configuration.ownPrefix = "/.onward"
+        let server = InProcessServer(configuration: configuration, store: store, handlers: [])
+        #expect(try await server.send(.get, "/.onward" + Self.script).status == 200)
+        #expect(try await server.send(.get, Self.script).status == 404)
+    }
+
     @Test("the response to another version names the version of the server")
     func otherVersion() async throws {
         for path in ["/onward/0.1.0/onward.js", "/onward/9/onward.d.ts"] {
