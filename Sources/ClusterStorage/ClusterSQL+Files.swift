@@ -406,8 +406,22 @@ extension ClusterSQL {
         WITH removed AS (DELETE FROM onward.mark WHERE number <= $1 - 1000)
         INSERT INTO onward.mark (number) VALUES ($1) ON CONFLICT DO NOTHING
         """
-    /// The names of some objects; no row if no piece names one.
-    static let someObjects = "SELECT object FROM onward.piece WHERE object IS NOT NULL LIMIT 100"
+    /// The names of objects of a hundred blobs, which begin with a random one; no row if no piece names an object. Reads some
+    /// pieces of each blob: several objects can be those of one file, which was removed later.
+    static let someObjects = """
+        WITH RECURSIVE start (blob) AS (SELECT gen_random_uuid()::text),
+        found (blob, count, wraps) AS (
+            SELECT (SELECT min(p.blob) FROM onward.piece p WHERE p.blob > s.blob), 1, false FROM start s
+            UNION ALL
+            SELECT CASE WHEN f.blob IS NULL THEN (SELECT min(p.blob) FROM onward.piece p)
+                ELSE (SELECT min(p.blob) FROM onward.piece p WHERE p.blob > f.blob) END,
+                f.count + 1, f.wraps OR f.blob IS NULL
+            FROM found f WHERE f.count < 200 AND NOT (f.wraps AND f.blob IS NULL)
+        )
+        SELECT DISTINCT o.object FROM found f,
+            LATERAL (SELECT p.object FROM onward.piece p WHERE p.blob = f.blob AND p.object IS NOT NULL LIMIT 1) o
+        LIMIT 100
+        """
 
     /// Claims objects that are garbage since $1 (microseconds since 1970) or longer, $2 at most, so that other nodes do not
     /// delete them at the same time.

@@ -11,8 +11,8 @@
 ///   It is stored ``Times/confirmation`` later: if a failover to a standby server loses the last changes, the mark is
 ///   lost before it is in the object.
 /// - A process stores a mark only after it has found known marks for ``Times/observation``. If the servers of the
-///   original are running, they store a mark within this time that a new copy does not know. So the copy ends, and not
-///   the original.
+///   original have been running for this time, they store a mark within it that a new copy does not know. So the copy
+///   ends, and not the original.
 /// - A process may delete objects ``Times/confirmation`` after it has first found a mark in the object that was added
 ///   after its start, and if the object still has a known mark. From then on no process of an earlier copy can change
 ///   the object: it would find this mark, or a later one, and a request that it has sent before has ended. This does

@@ -109,7 +109,10 @@ extension PieceCollector {
         guard let owner else { throw .unavailable("the object \(Self.identityKey) cannot be found yet") }
         // The database is read afterwards: it had the mark before the object.
         var marks = try self.marks(owner)
-        if owner.identity == marks.identity, marks.found != nil { return marks }
+        if owner.identity == marks.identity, marks.found != nil {
+            candidateSince.withLock { $0 = nil }
+            return marks
+        }
         guard owner.identity == marks.identity + Self.candidacySuffix else {
             candidateSince.withLock { $0 = nil }
             renewal.withLock { $0.foundNone() }

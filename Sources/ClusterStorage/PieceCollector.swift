@@ -119,7 +119,7 @@ package final class PieceCollector: Sendable {
         var report = Report()
         // First of all, so that the mark changes even if something below fails each time.
         _ = try renewMark()
-        while try collectPieces(), !isClosed {}
+        while try collectPieces(), !isClosed { _ = try renewMark() }
         while try renewMark() {
             let count = try collectGarbage()
             report.garbage += count
