@@ -71,15 +71,19 @@ private final class RecordText {
     func append(raw text: String) { bytes += text.utf8 }
 
     func append(quoted text: String) {
-        bytes.append(UInt8(ascii: "\""))
+        // Each access to a property of a class is checked, so the text is appended at once.
+        var quoted: [UInt8] = []
+        quoted.reserveCapacity(text.utf8.count + 2)
+        quoted.append(UInt8(ascii: "\""))
         for byte in text.utf8 {
             switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): bytes += [UInt8(ascii: "\\"), byte]
-            case ..<0x20: append(raw: "\\u00" + [byte].hexadecimal)
-            default: bytes.append(byte)
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"): quoted += [UInt8(ascii: "\\"), byte]
+            case ..<0x20: quoted += ("\\u00" + [byte].hexadecimal).utf8
+            default: quoted.append(byte)
             }
         }
-        bytes.append(UInt8(ascii: "\""))
+        quoted.append(UInt8(ascii: "\""))
+        bytes += quoted
     }
 }
 
