@@ -139,7 +139,8 @@ package final class ClusterNode: Sendable {
         _ = try? control.run(DatabaseStatement(ClusterSQL.closeSessions, [.text(process)]))
     }
 
-    /// Waits at most until `deadline` (monotonic nanoseconds) until this node is being closed, and returns whether it is.
+    /// Waits until this node is being closed, or until `deadline` (monotonic nanoseconds).
+    /// - Returns: whether the node is being closed.
     func waitForClosing(until deadline: Int64) -> Bool {
         work.wait(until: deadline) { $0.isClosing ? true : nil } ?? false
     }

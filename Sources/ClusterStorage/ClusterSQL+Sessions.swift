@@ -12,7 +12,7 @@ extension ClusterSQL {
         -- been renewed since can have a time that no session reaches: such a session has ended, too.
         --
         -- `renewed_at` is the time of the opening or of the last renewal, and `steady_since` the time since which the session
-        -- was renewed without a long pause. If a session was not, the database may have been unavailable for all nodes, or its
+        -- was renewed without a long pause. After such a pause the database may have been unavailable for all nodes, or its
         -- clock was set.
         --
         -- `process` identifies the process that has opened the session with its attempt `opening`. Only the last session
@@ -36,15 +36,15 @@ extension ClusterSQL {
         CREATE FUNCTION onward.is_recent(alive_until timestamptz, renewed_at timestamptz) RETURNS boolean LANGUAGE sql AS
         $$ SELECT alive_until > clock_timestamp() + interval '7.5 seconds' AND renewed_at <= clock_timestamp() $$;
 
-        -- Whether a session can acquire an upload that a target resource processes from a session that has ended. It cannot
-        -- for ten seconds after an outage that it has noticed: within this time a node that lives opens its next session,
+        -- Whether a session can acquire an upload that a target resource processes from a session that has ended. For ten
+        -- seconds after an outage that it has noticed, it cannot: within this time a node that lives opens its next session,
         -- which adopts the upload.
         CREATE FUNCTION onward.is_steady(session_ bigint) RETURNS boolean LANGUAGE sql AS
         $$ SELECT EXISTS (SELECT FROM onward.node WHERE session = session_ AND onward.is_recent(alive_until, renewed_at)
             AND steady_since < clock_timestamp() - interval '10 seconds') $$;
 
-        -- Opens a session, and ends the earlier ones of the process: also those of whose opening the process has got no
-        -- response, so that no other process waits for them. An attempt that arrives late ends no later session. An
+        -- Opens a session, and ends the earlier ones of the process: also those whose opening the process got no
+        -- response to, so that no other process waits for them. An attempt that arrives late ends no later session. An
         -- exclusive session removes the rows of all ended sessions first, so that none of their transactions is running or
         -- accepted any more.
         --

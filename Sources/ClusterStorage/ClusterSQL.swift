@@ -39,9 +39,9 @@ enum ClusterSQL {
         DELETE FROM onward.node WHERE session = ANY (ARRAY(
             SELECT session FROM onward.node WHERE NOT onward.is_alive(alive_until) FOR UPDATE SKIP LOCKED))
         """
-    /// Ends the transactions of ended sessions, for example of a stopped process, because they keep their locks. But a
-    /// transaction that waits for a standby server has been committed here: its end would only make it visible before the
-    /// standby server has it, and a client could get a response that a failover takes back.
+    /// Ends the transactions of ended sessions, for example of a stopped process, because they keep their locks. A
+    /// transaction that waits for a standby server is not ended: it has been committed here, and its end would make it visible
+    /// before the standby server has it, so that a client could get a response that a failover takes back.
     static let endLateTransactions = """
         SELECT pg_terminate_backend(a.pid)
         FROM (SELECT pid, substring(application_name FROM '^onward ([0-9]{1,18})$')::bigint AS session

@@ -69,7 +69,8 @@ extension ObjectBlobArea {
         case "removed": return
         // The first attempt, or another request meanwhile, has removed the file that the caller named.
         case "missing" where isRepeated: return
-        // It is not known which of the two was first: the first attempt, or the file that another request has published since.
+        // It is not known whether the first attempt has removed the file that the caller named, or whether another request had
+        // replaced that file before.
         case "occupied" where isRepeated: throw .unavailable("the outcome of a removal is not known")
         case "occupied": throw .preconditionFailed
         case "directory": throw .targetIsDirectory

@@ -5,7 +5,7 @@ import SystemCalls
 /// Reads pieces from the object storage. While bytes are read one after the other, the bytes that follow are read in
 /// advance, as far as the memory for buffers allows.
 final class ObjectReader: Sendable {
-    /// A part of an object in memory, or about to be.
+    /// A part of an object that is in memory, or is being read into memory.
     private final class Window: Sendable {
         let key: String
         /// The offset of the first byte in the object.

@@ -8,7 +8,7 @@ import UploadStorage
 extension PieceCollector {
     /// The key of the object with the identity of the owner and one of its last marks, or with a candidacy.
     static let identityKey = "cluster"
-    /// The key of an object that shows whether the storage knows conditions. It is never deleted: then it would not.
+    /// The key of an object that shows whether the storage supports conditions. It is never deleted: then it would not.
     static let conditionKey = "claim"
     private static let candidacySuffix = "?"
     private static let ownershipPause: Int64 = 1_000_000_000
@@ -92,7 +92,7 @@ extension PieceCollector {
     /// Returns the marks if the object storage belongs to this database, and nil if it is a candidate; throws if the
     /// storage belongs to another one, or to a copy of it.
     ///
-    /// If the storage knows conditions, the first database creates the object ``identityKey``. Otherwise another
+    /// If the storage supports conditions, the first database creates the object ``identityKey``. Otherwise another
     /// database that has found no object can replace it until ``Settings/claimTime`` after its search. So the first
     /// content is not a mark but a *candidacy*. If it is still there after ``MarkRenewal/Times/confirmation``, no other
     /// database can replace it any more: everyone who could have found no object has stored another candidacy before,
@@ -135,7 +135,7 @@ extension PieceCollector {
     private func claim() throws(StoreError) {
         try requireKnownObject()
         let isConditional = try storing(Self.conditionKey) { () throws(ObjectError) in
-            // Only a storage that knows conditions refuses to create an object that exists.
+            // Only a storage that supports conditions refuses to create an object that exists.
             if try !objects.create(Self.conditionKey, [], until: .max) { return true }
             return try !objects.create(Self.conditionKey, [], until: .max)
         }

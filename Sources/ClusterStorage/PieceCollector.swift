@@ -37,7 +37,7 @@ package final class PieceCollector: Sendable {
         package var batchSize = 1000
         /// The time from a search for the owner of the storage to the end of a request that changes it.
         package var claimTime: Duration = .seconds(20)
-        /// The time after which a candidate becomes the owner, if the storage knows no conditions, and the times for the
+        /// The time after which a candidate becomes the owner, if the storage supports no conditions, and the times for the
         /// marks of the owner. ``MarkRenewal/Times/confirmation`` is longer than ``claimTime``, so that requests that arrive
         /// late do not matter.
         package var renewal = MarkRenewal.Times()

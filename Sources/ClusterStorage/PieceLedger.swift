@@ -82,7 +82,7 @@ package final class PieceLedger: Sendable {
         }
 
         mutating func add(unneeded objects: [String]) {
-            // While the database cannot be reached for long, later ones remain until their session ends.
+            // If the database cannot be reached for a long time, further objects remain until their session ends.
             if unneeded.count < PieceLedger.maxUnneeded { unneeded += objects }
         }
     }

@@ -69,7 +69,7 @@ extension TransferEvent {
 public struct TransferLogEntry: Sendable, Hashable {
     /// The levels, from the least to the most important one. Their raw values are those of swift-log.
     public enum Level: String, Sendable, Hashable, CaseIterable, Comparable {
-        /// Each request and each final response, and each checkpoint that was saved.
+        /// Each request and each final response, and each checkpoint that is saved.
         case debug
         /// A transfer waits for its turn, starts, resumes, succeeds, or was paused or canceled.
         case info

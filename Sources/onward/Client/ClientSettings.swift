@@ -11,9 +11,9 @@ struct ClientSettings: Sendable {
     var tokenFile: FilePath?
     var stateFile: FilePath?
     var retries: Int?
-    /// The timeout in seconds.
+    /// The maximum time without a byte, in seconds.
     var stallTimeout: Int64?
-    /// The rate in bytes per second.
+    /// The maximum rate, in bytes per second.
     var rateLimit: Int64?
     var caFile: FilePath?
     /// Whether users and passwords are read from `~/.netrc`.
@@ -21,7 +21,7 @@ struct ClientSettings: Sendable {
     var certificate: FilePath?
     var key: FilePath?
     var proxy: String?
-    /// The timeout in seconds.
+    /// The maximum time to make a connection, in seconds.
     var connectTimeout: Int64?
     var internetProtocol: InternetProtocol?
     var shouldRestart = false

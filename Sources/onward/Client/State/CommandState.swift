@@ -11,7 +11,7 @@ final class CommandState: Sendable {
     private let file: StateFile
     /// The lists of files that were sent, including the list of this command if it has several files.
     private let lists: SentFilesLists?
-    /// Whether the state is in the list.
+    /// Whether the state is in the list of the command.
     private let isListed = Monitor(false)
 
     private init(_ identity: TransferIdentity, _ reference: FilePath, _ file: StateFile, _ lists: SentFilesLists?) {

@@ -3,8 +3,8 @@ import ResumableTransfer
 import SystemCalls
 
 /// The files that an interrupted `put -r` has sent: a hash table in a file, so that the memory does not depend on their
-/// number. The same command needs it for files that it cannot compare with those of the server, and need not read the
-/// others.
+/// number. The same command needs it for files that it cannot compare with those of the server. For other files it does not
+/// read the table.
 ///
 /// Nothing is synchronized: after a power loss, files that are missing in the table are compared or sent again. A record
 /// is written after the server has confirmed the file, so it is never wrong.
