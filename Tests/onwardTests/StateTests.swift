@@ -68,6 +68,17 @@ struct StateTests {
         #expect(status.permissions == 0o600)
     }
 
+    @Test("The options of a state have the keys of earlier versions")
+    func optionKeys() throws {
+        let text = #"{"appendSize":4,"caFile":"/c","certificate":"/p","key":"/k","tokenFile":"/t","usesNetrc":true}"#
+        let options = SavedTransfer.Options(
+            tokenFile: "/t", caFile: "/c", appendSize: 4, shouldUseNetrc: true, certificate: "/p", key: "/k")
+        #expect(try JSONDecoder().decode(SavedTransfer.Options.self, from: Data(text.utf8)) == options)
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        #expect(try String(decoding: encoder.encode(options), as: UTF8.self) == text)
+    }
+
     @Test("A state that is saved again keeps the members of the file that only another version knows")
     func unknownMembers() async throws {
         let place = try TemporaryDirectory()

@@ -20,7 +20,7 @@ struct SavedTransfer: Sendable, Hashable {
 
         private enum CodingKeys: String, CodingKey {
             case tokenFile, caFile, appendSize, certificate, key
-            case shouldUseNetrc = "shouldUseNetrc"
+            case shouldUseNetrc = "usesNetrc"
         }
 
         /// A description of the credentials of the transfer, for messages.

@@ -98,7 +98,7 @@ struct EmbeddingTests {
         #expect(try host.exchange(.get("/")).status == 404)
     }
 
-    @Test("CRE-01: isAnnouncedWithoutVersion announces uploads without a version")
+    @Test("CRE-01: with isAnnouncedWithoutVersion uploads without a version are announced")
     func announcing() throws {
         let host = try EmbeddedServer(isAnnouncedWithoutVersion: true, targets: [("inbox", RecordingTarget())])
         let response = try host.exchange(.creation(nil, "POST", "/inbox/x", complete: true, .bytes([1])))
