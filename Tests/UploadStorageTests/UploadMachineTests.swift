@@ -71,14 +71,20 @@ import Testing
         #expect(last == .release)
     }
 
-    @Test("the failed end of a lease that was lost does not affect the end of a later lease")
-    func lateFailure() throws {
+    /// A machine that was dropped, and loaded again, while a lease ended; and that lease.
+    private static func machineAfterLostEnding() throws -> (machine: UploadMachine, lease: Int64) {
         var machine = UploadMachineExploration.start(isRecorded: true).machine
-        let first = machine.epoch
-        try machine.beginStaging(as: first)
-        _ = try machine.beginEnding(as: first)
+        let lease = machine.epoch
+        try machine.beginStaging(as: lease)
+        _ = try machine.beginEnding(as: lease)
         machine.drop()
         _ = machine.load(UploadMachineExploration.row(offset: 0), hasBytes: true)
+        return (machine, lease)
+    }
+
+    @Test("the failed end of a lease that was lost does not affect the end of a later lease")
+    func lateFailure() throws {
+        var (machine, first) = try Self.machineAfterLostEnding()
         machine.takeOver(exclusive: false)
         let reservation = try machine.beginEnding(as: machine.epoch)
         #expect(reservation == .granted(shouldAcknowledge: false))
@@ -92,12 +98,7 @@ import Testing
         "the failed end of a lease that was lost does not affect a later removal or settlement",
         arguments: [false, true])
     func lateFailureDuringRemoval(isSettlingNeeded: Bool) throws {
-        var machine = UploadMachineExploration.start(isRecorded: true).machine
-        let lease = machine.epoch
-        try machine.beginStaging(as: lease)
-        _ = try machine.beginEnding(as: lease)
-        machine.drop()
-        _ = machine.load(UploadMachineExploration.row(offset: 0), hasBytes: true)
+        var (machine, lease) = try Self.machineAfterLostEnding()
         if isSettlingNeeded {
             machine.mark()
             machine.enqueue(1)
