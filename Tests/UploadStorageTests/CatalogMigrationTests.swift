@@ -33,7 +33,7 @@ import Testing
                 try connection.run(CatalogSQL.insertUpload, row.columns + [.text("anna")])
                 // These pages are freed without being overwritten.
                 if number % 3 == 0 {
-                    try connection.run(CatalogSQL.delete, [.blob(row.id.bytes), .integer(9)])
+                    try connection.run("DELETE FROM uploads WHERE id = ?", [.blob(row.id.bytes)])
                     continue
                 }
                 row.upload = Self.cleaned(row)

@@ -79,11 +79,9 @@ import Testing
             let catalog = try SQLiteCatalog(path: directory + "/c", durability: .acknowledged)
             let row = CatalogRow.testing()
             try catalog.commit(.insert(row))
-            func logSize() throws -> Int64 { try FileDescriptor.open(directory + "/c-wal", [.readOnly]).status().size }
-            let before = try logSize()
+            let before = try pagesInLog(directory)
             for offset in 1...5 { try catalog.commit(advance(row, epoch: 2, offset: Int64(offset))) }
-            // Each page in the log has a header of 24 bytes.
-            #expect(try logSize() - before == 5 * (4096 + 24))
+            #expect(try pagesInLog(directory) - before == 5)
             try catalog.commit(.markProcessing(row.id, epoch: 2))
             #expect(try catalog.row(row.id)?.phase == .processing)
             try catalog.commit(advance(row, epoch: 2, offset: 7))
@@ -91,6 +89,39 @@ import Testing
             #expect(try catalog.row(row.id)?.offset == 7)
             catalog.close()
         }
+    }
+
+    @Test("the creation and the expiry of uploads write as many pages beside 20,000 finished uploads as beside none")
+    func pagesOfUnfinishedUploads() throws {
+        try withDirectory { directory in
+            var pages: [[Int64]] = []
+            for finished in [0, 20_000] {
+                let place = directory + "/\(finished)"
+                try FileManager.default.createDirectory(atPath: place, withIntermediateDirectories: true)
+                try SQLiteCatalog(path: place + "/c", durability: .relaxed).close()
+                try execute(
+                    at: place + "/c",
+                    """
+                    WITH RECURSIVE n (i) AS (SELECT 1 WHERE \(finished) > 0 UNION ALL SELECT i + 1 FROM n WHERE i < \(finished))
+                    INSERT INTO uploads (\(CatalogSQL.columns), principal)
+                    SELECT randomblob(16), hex(randomblob(16)), x'', 5, NULL, 1, 0, NULL, 2, x'', NULL, NULL, x'', 'p' FROM n
+                    """)
+                let catalog = try SQLiteCatalog(path: place + "/c", durability: .relaxed)
+                let rows = (0..<100).map { _ in CatalogRow.testing() }
+                let start = try pagesInLog(place)
+                for row in rows { try catalog.commit(.insert(row)) }
+                let created = try pagesInLog(place)
+                try catalog.commit(.delete(rows.map { CatalogChange.Removal(id: $0.id, epoch: 1) }))
+                pages.append([created - start, try pagesInLog(place) - created])
+                catalog.close()
+            }
+            #expect(zip(pages[1], pages[0]).allSatisfy { $0 * 10 <= $1 * 12 }, "\(pages)")
+        }
+    }
+
+    /// Returns the number of pages in the log of the catalog `c`. In the log, each page has a header of 24 bytes.
+    private func pagesInLog(_ directory: String) throws -> Int64 {
+        try FileDescriptor.open(directory + "/c-wal", [.readOnly]).status().size / (4096 + 24)
     }
 
     @Test("concurrent commits share transactions")

@@ -102,6 +102,38 @@ enum CatalogSQL {
             ) STRICT;
             CREATE INDEX events_by_state ON events (state);
             """),
+        // Separate indexes for the ids of unfinished and of finished uploads. Random ids are on different pages of a large
+        // index, so each unfinished upload that is created or expires would change a page of its own.
+        .rebuild(
+            """
+            CREATE TABLE partly_indexed_uploads (
+                number INTEGER PRIMARY KEY,
+                id BLOB NOT NULL,
+                blob TEXT NOT NULL,
+                principal TEXT NOT NULL,
+                creation BLOB NOT NULL,
+                created_at INTEGER NOT NULL,
+                expires_at INTEGER,
+                epoch INTEGER NOT NULL,
+                "offset" INTEGER NOT NULL CHECK ("offset" >= 0),
+                length INTEGER,
+                phase INTEGER NOT NULL,
+                response BLOB,
+                reason TEXT,
+                intent BLOB,
+                digests BLOB NOT NULL
+            ) STRICT;
+            INSERT INTO partly_indexed_uploads (number, \(columns), principal)
+            SELECT number, \(columns), principal FROM uploads;
+            DROP TABLE uploads;
+            ALTER TABLE partly_indexed_uploads RENAME TO uploads;
+            CREATE UNIQUE INDEX unfinished_by_id ON uploads (id) WHERE phase < 2;
+            CREATE UNIQUE INDEX finished_by_id ON uploads (id) WHERE phase >= 2;
+            CREATE UNIQUE INDEX unfinished_by_blob ON uploads (blob) WHERE phase < 2;
+            CREATE INDEX processing_by_id ON uploads (id) WHERE phase = 1;
+            CREATE INDEX unfinished_by_expiry ON uploads (expires_at) WHERE phase < 2 AND expires_at IS NOT NULL;
+            CREATE INDEX finished_by_expiry ON uploads (expires_at) WHERE phase >= 2;
+            """),
     ]
 
     static let readApplicationID = "PRAGMA application_id"
@@ -116,9 +148,9 @@ enum CatalogSQL {
     /// Each statement reads from the root of a table or an index to a leaf, so that the time does not depend on the
     /// number of rows.
     static let spotChecks = [
-        "SELECT 1 FROM uploads LIMIT 1", "SELECT 1 FROM uploads WHERE id = x'80'",
-        "SELECT 1 FROM uploads WHERE blob = '8' AND phase < 2", "SELECT 1 FROM files LIMIT 1",
-        "SELECT 1 FROM files WHERE name = 'n'",
+        "SELECT 1 FROM uploads LIMIT 1", "SELECT 1 FROM uploads WHERE id = x'80' AND phase < 2",
+        "SELECT 1 FROM uploads WHERE id = x'80' AND phase >= 2", "SELECT 1 FROM uploads WHERE blob = '8' AND phase < 2",
+        "SELECT 1 FROM files LIMIT 1", "SELECT 1 FROM files WHERE name = 'n'",
     ]
     static let integrityCheck = "PRAGMA integrity_check(100)"
     static func setApplicationID() -> String { "PRAGMA application_id = \(applicationID)" }
@@ -158,13 +190,23 @@ enum CatalogSQL {
     static let insertUpload = """
         INSERT INTO uploads (\(columns), principal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         """
-    static let selectUpload = "SELECT \(columns) FROM uploads WHERE id = ?"
-    static let selectUploads = "SELECT \(columns) FROM uploads WHERE id > ? ORDER BY id LIMIT ?"
-    // The condition "phase < 2" makes SQLite use the partial index.
-    static let selectProcessing = """
-        SELECT id FROM uploads WHERE phase = 1 AND phase < 2 AND id > ? ORDER BY id LIMIT ?
+    // A statement uses a partial index only if it has the condition of this index. Most requests are for unfinished
+    // uploads, so their index is read first.
+    private static let hasID = """
+        number = coalesce(
+            (SELECT number FROM uploads WHERE id = ?1 AND phase < 2),
+            (SELECT number FROM uploads WHERE id = ?1 AND phase >= 2))
         """
-    static let countProcessing = "SELECT count(*) FROM uploads WHERE phase = 1 AND phase < 2"
+    static let selectUpload = "SELECT \(columns) FROM uploads WHERE \(hasID)"
+    static let selectUploads = """
+        SELECT \(columns) FROM uploads WHERE number IN (
+            SELECT number FROM (SELECT number FROM uploads WHERE id > ?1 AND phase < 2 ORDER BY id LIMIT ?2)
+            UNION ALL
+            SELECT number FROM (SELECT number FROM uploads WHERE id > ?1 AND phase >= 2 ORDER BY id LIMIT ?2))
+        ORDER BY id LIMIT ?2
+        """
+    static let selectProcessing = "SELECT id FROM uploads WHERE phase = 1 AND id > ? ORDER BY id LIMIT ?"
+    static let countProcessing = "SELECT count(*) FROM uploads WHERE phase = 1"
     static let selectReceiving = """
         SELECT id, blob, "offset" FROM uploads WHERE phase = 0 AND phase < 2 AND id > ? ORDER BY id LIMIT ?
         """
@@ -225,7 +267,7 @@ enum CatalogSQL {
     private static let expiringLater = [
         "uploads WHERE phase < 2 AND expires_at > ?1", "uploads WHERE phase >= 2 AND expires_at > ?1",
     ]
-    static let delete = "DELETE FROM uploads WHERE id = ?1 AND epoch <= ?2 RETURNING phase"
+    static let delete = "DELETE FROM uploads WHERE \(hasID) AND epoch <= ?2 RETURNING phase"
     static let removeFinished = """
         DELETE FROM uploads WHERE number IN (
             SELECT number FROM uploads WHERE phase >= 2 AND expires_at <= ?1 ORDER BY expires_at LIMIT ?2)
