@@ -88,7 +88,7 @@ class Programs:
         self.directory, self.onward, self.access_log = pathlib.Path(directory), onward, access_log
         self.number = 0
         programs = [("load", []), ("floor", ["-fopenmp", "-lsqlite3"]), ("download_floor", ["-lmicrohttpd"]),
-                    ("upload_floor", ["-lnettle"]), ("small_upload_floor", ["-lmicrohttpd", "-lsqlite3"]),
+                    ("upload_floor", ["-lnettle", "-lgnutls"]), ("small_upload_floor", ["-lmicrohttpd", "-lsqlite3"]),
                     ("gateway_floor", ["-lmicrohttpd", "-lcurl"])]
         for name, libraries in programs:
             run("cc", "-O2", "-Wall", "-Werror", "-o", self.directory / name, SOURCES / f"{name}.c", *libraries)
@@ -187,11 +187,11 @@ class Programs:
             yield server
 
     @contextlib.contextmanager
-    def upload_floor(self, mode):
-        """Runs a server that only stores content in a new directory: `relaxed`, `durable`, or with a `digest`."""
+    def upload_floor(self, mode, tls=()):
+        """Runs a server that only stores content in a new directory: `relaxed`, `durable`, with a `digest`, or over `tls`."""
         root = self.fresh("upload-floor")
         root.mkdir()
-        with self.serving("upload_floor", root, mode) as server:
+        with self.serving("upload_floor", root, mode, *tls, scheme="https" if tls else "http") as server:
             server.root = root
             yield server
 
@@ -205,13 +205,13 @@ class Programs:
             yield server
 
     @contextlib.contextmanager
-    def serving(self, name, *arguments):
+    def serving(self, name, *arguments, scheme="http"):
         """Runs a compiled program that serves at the port that is its first argument."""
         port = free_port()
         process = subprocess.Popen([self.directory / name, str(port), *arguments])
         try:
             await_condition(lambda: process.poll() is None and accepts(port), name)
-            yield Server("floor", port, lambda: [process.pid])
+            yield Server("floor", port, lambda: [process.pid], scheme=scheme)
         finally:
             stop(process)
 

@@ -7,7 +7,7 @@ from .wire import Connection, begin_upload
 
 FEW = 1000
 CREATED = 3000
-EXPIRING = 400
+EXPIRING = 2000
 
 
 def get(port, target, fields=""):

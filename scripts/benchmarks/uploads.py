@@ -168,6 +168,7 @@ def large(bench):
         "nginx many": by_load(programs.nginx, 64),
         "floor many": by_load(lambda: programs.upload_floor("relaxed"), 64),
         "digest alone": digest_alone,
+        "floor tls": by_curl(lambda tls: programs.upload_floor("tls", tls), tls=tls),
     }
     for mode in ("relaxed", "durable", "digest"):
         variants[f"floor {mode}"] = by_curl(lambda mode=mode: programs.upload_floor(mode))
@@ -201,6 +202,8 @@ def large(bench):
               "1 GiB upload by curl, relaxed", seconds("relaxed"))
     yield Row("large", "1 GiB upload over TLS by curl, relaxed", seconds("tls"), "s", "nginx", seconds("nginx tls"),
               "<=", 1)
+    yield Row("large", "1 GiB upload over TLS by curl, relaxed", seconds("tls"), "s", "floor", seconds("floor tls"))
+    yield Row("large", "the floor's 1 GiB upload over TLS by curl", seconds("floor tls"), "s", "nginx", seconds("nginx tls"))
     yield Row("large", "64 uploads of 64 MiB at once, relaxed", [4096 / value for value in seconds("many")], "MiB/s",
               reference, [4096 / value for value in fastest_many], ">=", 1.1, is_rate=True)
     yield Row("large", "64 uploads of 64 MiB at once, relaxed", [4096 / value for value in seconds("many")], "MiB/s",
