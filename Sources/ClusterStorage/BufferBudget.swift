@@ -89,7 +89,8 @@ final class BufferBudget: Sendable {
 
     private var blobs: [ObjectBlob] { state.withLock { $0.users.values.compactMap(\.blob) } }
 
-    /// Starts to store the bytes of the blobs that hold the most, until `count` bytes will be free.
+    /// Starts to store the bytes of blobs, beginning with the blob that has the most unstored bytes, until `count`
+    /// bytes will become free.
     private func storeEarly(_ count: Int) {
         var missing = count
         for (blob, _) in blobs.map({ ($0, $0.unstoredCount) }).sorted(by: { $0.1 > $1.1 }) {

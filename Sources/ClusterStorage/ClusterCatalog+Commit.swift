@@ -68,8 +68,8 @@ extension ClusterCatalog {
         return outcomes
     }
 
-    /// A transaction begins no other change after those with this number of bytes in rows of pieces, so that it ends in
-    /// time.
+    /// A transaction begins no other change as soon as its changes have this number of bytes in rows of pieces, so that
+    /// it ends in time.
     static let maxBatchData = 16 << 20
 
     /// Makes all changes in one transaction, or in more if they have many bytes, and returns the outcome of each.
@@ -85,7 +85,7 @@ extension ClusterCatalog {
         node.session.withLock { session in for id in ids { session.beginAcquiring(id) } }
         defer { node.session.withLock { session in for id in ids { session.endAcquiring(id) } } }
         let principals = limits.isLimited ? Set(batch.compactMap(principal)) : []
-        // The outcomes of the transactions that had them are known when the transaction below begins.
+        // The outcomes of the transactions that named these objects are known when the transaction below begins.
         let unneeded = ledger.takeUnneeded()
         var changes: [ChangeStatements] = []
         var (number, results): (Int64, [DatabaseRows])
@@ -158,7 +158,7 @@ extension ClusterCatalog {
     /// - Parameter count: the number of changes that the transaction contained.
     private func failed(_ batch: [CatalogChange], sent count: Int, _ error: DatabaseError) -> [Outcome] {
         let isRejected = error.sqlState.map { $0 != ClusterSQL.CatalogError.sessionEnded } ?? false
-        // Otherwise the next transaction would fail, too.
+        // If the database has not rejected the changes, another transaction would fail, too.
         guard isRejected, count > 0 else { return batch.map { _ in .failure(StoreError(error)) } }
         if count == 1 { return [.failure(StoreError(error))] }
         // Each change now gets its own transaction, so that only the failing change fails.

@@ -222,7 +222,8 @@ package final class ClusterCatalog: UploadCatalog {
     package var savedTotals: CatalogTotals? { CatalogTotals() }
     package func countTotals() throws(StoreError) -> CatalogTotals { CatalogTotals() }
     package func stopCounting() {}
-    /// One transaction changes the offset and the pieces, so no server has to compare them. `onward check` does.
+    /// One transaction changes the offset and the pieces, so no server has to compare them. `onward check` compares
+    /// them.
     package func receiving(after id: UploadID?, limit: Int) throws(StoreError) -> [DurableBytes] { [] }
     package var isVerificationNeeded: Bool { false }
     package func verify() throws(StoreError) {}

@@ -155,7 +155,7 @@ extension ClusterCheck {
         } while after != nil
     }
 
-    // MARK: What nothing needs
+    // MARK: Unneeded bytes
 
     func checkUnneededPieces(_ report: (CheckFinding) -> Void) throws(StoreError) {
         var blobs: [String] = []

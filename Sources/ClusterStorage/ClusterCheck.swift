@@ -3,11 +3,12 @@ import PostgreSQL
 import SystemCalls
 import UploadStorage
 
-/// Verifies the database and the object storage of a cluster, and changes nothing. Servers can be running: what they do
-/// meanwhile causes no finding.
+/// Verifies the database and the object storage of a cluster, and changes nothing. Servers can be running: their
+/// changes cause no finding.
 ///
-/// A row is compared with other rows in one statement, so with the same state of the database. What concerns objects is
-/// checked once more before it is reported, in an order in which a change by a server cannot look like a finding:
+/// A row is compared with other rows in one statement, so with the same state of the database. Findings about objects
+/// are checked once more before they are reported, in an order in which a change by a server cannot look like a
+/// finding:
 ///
 /// - An object is lost if it does not exist, and a row needs it *afterwards*. It was stored before the row was committed.
 /// - An object is unneeded if no row needs it, its session has ended, and it exists *afterwards*. See ``PieceCollector``.

@@ -72,8 +72,8 @@ extension ClusterNode {
         }
     }
 
-    /// The time for which attempts to resolve outcomes are repeated while a client waits for its response: that for which
-    /// a request to the object storage is repeated.
+    /// The time for which attempts to resolve outcomes are repeated while a client waits for its response: the same
+    /// time as for a request to the object storage.
     private static let resolutionTime = Duration.seconds(10)
     private static let resolutionPause: Int64 = 200_000_000
 
@@ -92,7 +92,7 @@ extension ClusterNode {
         }
     }
 
-    /// Resolves the outcomes of all batches, or waits until another thread has tried to.
+    /// Resolves the outcomes of all batches, or waits until another thread has tried to resolve them.
     private func resolve(until deadline: Int64) throws(DatabaseError) {
         guard let awaited = outcomeResolution.withLock({ $0.begin() }) else {
             var failure: DatabaseError?

@@ -41,12 +41,12 @@ extension ClusterNode {
         }
     }
 
-    /// Adds the changes of the usage that wait to its totals, if this node is the one that does this.
+    /// Adds the waiting changes of the usage to its totals, if this node is the one that delivers events.
     /// - Parameter deadline: monotonic nanoseconds. No addition begins later, except the first one.
     func addUsageChanges(until deadline: Int64) {
         while let number = session.withLock({ $0.number }),
             let rows = try? database.run(DatabaseStatement(ClusterSQL.addUsageChanges, [.integer(number)])),
-            // Without a row another node does this.
+            // If there is no row, another node adds the changes.
             rows.count > 0, let added = rows.integer(0, 0), added > 0, SystemClock.monotonicNanoseconds() < deadline,
             !work.withLock({ $0.isClosing })
         {}
@@ -140,7 +140,7 @@ struct NotificationProbe {
     /// Whether the connection has to be made again: after each ten probes that have not arrived.
     var shouldReconnect: Bool { lastSent > lastReceived && (lastSent - lastReceived).isMultiple(of: Self.limit) }
 
-    /// The database has committed a probe.
+    /// Records that the database has committed a probe.
     /// - Returns: the line for the log if notifications are missing.
     mutating func sent(_ probe: Int) -> ClusterObservation.Note? {
         lastSent = max(lastSent, probe)

@@ -51,7 +51,7 @@ package final class ClusterNode: Sendable {
     }
 
     struct Delivery {
-        /// Whether this node was the one that delivers events when it last checked, and its session then.
+        /// Whether this node was the one that delivers events at its last check, and its session at that time.
         var isActive = false
         var session: Int64?
         /// The session that has to read the events from the beginning.
@@ -255,7 +255,7 @@ package final class ClusterNode: Sendable {
         guard let lost else { return }
         counts.withLock { $0.session.lost += 1 }
         reportLost(lost)
-        // Its thread may be connecting, and ends later.
+        // The thread of the listener may be connecting, and ends later.
         listener.withLock { $0 = nil }
     }
 

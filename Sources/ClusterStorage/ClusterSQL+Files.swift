@@ -26,7 +26,7 @@ extension ClusterSQL {
 
     /// The maximum number of pieces that one transaction drops: those of 400 GiB, if they have 8 MiB each.
     static let maxDropped = 50_000
-    /// A transaction drops no more pieces after those in whose rows this number of bytes was.
+    /// A transaction drops no more pieces as soon as the rows of the dropped pieces had this number of bytes.
     static let maxDroppedData = 32 << 20
 
     /// A condition for blobs whose pieces nothing needs.
@@ -434,7 +434,8 @@ extension ClusterSQL {
             ORDER BY since LIMIT $2 FOR UPDATE SKIP LOCKED))
         RETURNING object
         """
-    /// Those of the objects $1 that no piece names become garbage. No other transaction may name one of them now or later.
+    /// Records as garbage the objects in $1 that no piece names. No other transaction may name one of these objects now
+    /// or later.
     static let addUnneeded = """
         INSERT INTO onward.garbage (object) SELECT o.object FROM unnest($1::text[]) AS o (object)
         WHERE NOT EXISTS (SELECT FROM onward.piece p WHERE p.object = o.object) ORDER BY 1 ON CONFLICT DO NOTHING
@@ -452,7 +453,7 @@ extension ClusterSQL {
     static let endPage = """
         UPDATE onward.collection SET position = $2, due = clock_timestamp() + $3 * interval '1 millisecond' WHERE task = $1
         """
-    /// Those of the objects $1 that nothing needs or can need: see ``PieceCollector``.
+    /// The objects in $1 that nothing needs or can need: see ``PieceCollector``.
     static let orphans = """
         SELECT o.object FROM unnest($1) AS o (object)
         WHERE onward.session_of(o.object) IS NOT NULL

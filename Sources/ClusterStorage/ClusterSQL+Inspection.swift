@@ -1,5 +1,5 @@
-/// The SQL of checks and of commands of operators, which run beside servers; of metrics; and of the search for objects
-/// that nothing needs.
+/// The SQL of checks and of commands of operators, which can run while servers are running, of metrics, and of the
+/// search for objects that nothing needs.
 extension ClusterSQL {
     // MARK: Uploads and files
 
@@ -61,14 +61,14 @@ extension ClusterSQL {
         WHERE object IS NOT NULL AND (object, start) > ($1, $2) AND ($3::text IS NULL OR object <= $3)
         ORDER BY object, start LIMIT $4
         """
-    /// Those of the given pieces that still have a row. Parameters: arrays of their objects, blobs, first bytes and sizes.
+    /// The given pieces that still have a row. Parameters: arrays of their objects, blobs, first bytes and sizes.
     static let existingPieces = """
         SELECT p.object, p.blob, p.start, p.size
         FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]) AS o (object, blob, start, size)
         JOIN onward.piece p ON p.blob = o.blob AND p.start = o.start AND p.object = o.object AND p.size = o.size
         ORDER BY p.object, p.start
         """
-    /// What needs the byte $2 of the blob $1: an unfinished upload, a file (two columns), a retained request.
+    /// The unfinished upload, the file (two columns) and the retained request that need the byte $2 of the blob $1.
     static let needs = """
         SELECT u.id, NULL::text, NULL::text, NULL::text FROM onward.upload u
             WHERE u.blob = $1 AND u.phase < 2 AND u."offset" > $2
@@ -82,7 +82,7 @@ extension ClusterSQL {
             AND n.alive_until > clock_timestamp() - interval '1 minute')
         """
     }
-    /// Those of the objects $1 that nothing needs or can need, and whether a server deletes them: see ``PieceCollector``.
+    /// The objects in $1 that nothing needs or can need, and whether a server deletes them: see ``PieceCollector``.
     static let unneededObjects = """
         SELECT o.object, onward.session_of(o.object) IS NOT NULL FROM unnest($1::text[]) AS o (object)
         WHERE NOT \(isLiving("onward.session_of(o.object)"))
@@ -90,7 +90,7 @@ extension ClusterSQL {
             AND NOT EXISTS (SELECT FROM onward.garbage g WHERE g.object = o.object)
         ORDER BY 1
         """
-    /// Those of the sessions $1 that have ended.
+    /// The sessions in $1 that have ended.
     static let endedSessions = """
         SELECT s.session FROM unnest($1::bigint[]) AS s (session) WHERE NOT \(isLiving("s.session"))
         """
@@ -100,7 +100,7 @@ extension ClusterSQL {
         SELECT p.blob, sum(p.size)::bigint FROM onward.piece p WHERE p.blob > $1 AND \(isUnneeded("p.blob"))
         GROUP BY p.blob ORDER BY p.blob LIMIT $2
         """
-    /// Those of the blobs $1 whose pieces nothing needs, and the number of their bytes.
+    /// The blobs in $1 whose pieces nothing needs, and the number of their bytes.
     static let stillUnneededBlobs = """
         SELECT p.blob, sum(p.size)::bigint FROM onward.piece p WHERE p.blob = ANY ($1) AND \(isUnneeded("p.blob"))
         GROUP BY p.blob ORDER BY p.blob

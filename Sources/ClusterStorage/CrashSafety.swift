@@ -10,7 +10,7 @@ struct CrashSafety {
             "a crash of the machine of the database can damage it, unless its file system writes pages atomically",
     ]
 
-    /// The settings that were off when the database was last asked.
+    /// The settings that were off at the last query.
     private var off: Set<String> = []
 
     /// - Parameter names: the names of the settings that are off, with spaces between them; see ``ClusterSQL/settingsOff``.
@@ -19,7 +19,7 @@ struct CrashSafety {
         (names ?? "").split(separator: " ").map(String.init).map { ($0, effects[$0] ?? "") }
     }
 
-    /// The database was asked which settings are off.
+    /// Records the result of a query for the settings that are off.
     /// - Returns: the lines for the log if that has changed.
     mutating func observed(_ names: String?) -> [ClusterObservation.Note] {
         let findings = Self.findings(names)

@@ -1,7 +1,7 @@
 import SystemCalls
 import UploadStorage
 
-/// What a node knows about the clock of the database. It is a value type with one method for each event.
+/// The clock of the database, as far as a node has observed it.
 ///
 /// If this clock is set forward, or a standby server with another clock replaces the database, uploads, final responses and
 /// old objects seem to have expired. So after a jump forward nothing expires for one hour, in which the clock can be
@@ -16,9 +16,9 @@ struct DatabaseClock {
 
     var isKnown: Bool { difference != nil }
 
-    /// The clock of the database was read.
+    /// Records a reading of the clock of the database.
     /// - Parameters:
-    ///   - wall: its time in nanoseconds since 1970.
+    ///   - wall: the time of the database in nanoseconds since 1970.
     ///   - boot: the time since the start of this system at the same moment.
     ///   - system: a reading of the clocks of this system.
     /// - Returns: the line for the log if the time is not the expected one.
@@ -40,7 +40,7 @@ struct DatabaseClock {
                 + " corrected")
     }
 
-    /// The clock of the database at a moment. Before the first reading it is the clock of this system, by which nothing
+    /// The clock of the database at a moment. Before the first reading it is the clock of this system, and nothing
     /// expires.
     func reading(at system: ClockReading) -> ClockReading {
         var reading = system

@@ -11,21 +11,21 @@
 ///   It is stored ``Times/confirmation`` later: if a failover to a standby server loses the last changes, the mark is
 ///   lost before it is in the object.
 /// - A process stores a mark only after it has found known marks for ``Times/observation``. If the servers of the
-///   original have been running for this time, they store a mark within it that a new copy does not know. So the copy
-///   ends, and not the original.
-/// - A process may delete objects ``Times/confirmation`` after it has first found a mark in the object that was added
-///   after its start, and if the object still has a known mark. From then on no process of an earlier copy can change
-///   the object: it would find this mark, or a later one, and a request that it has sent before has ended. This does
-///   not need conditions of the storage.
+///   original database have been running during this time, they have stored a mark that a new copy does not know. So
+///   the copy ends, and not the original.
+/// - A process may delete objects ``Times/confirmation`` after it first found a mark in the object that was added after
+///   its start, and if the object still has a known mark. From then on no process of an earlier copy can change the
+///   object: it would find this mark, or a later one, and a request that it has sent before has ended. This does not
+///   need conditions of the storage.
 ///
 /// If two copies differ in nothing yet, for example because no server has run since the copy was made, each can become
 /// the owner, but not both.
 package struct MarkRenewal: Sendable, Hashable {
     /// Times in nanoseconds.
     package struct Times: Sendable, Hashable {
-        /// It is longer than the time in which the servers of one database change the mark twice.
+        /// Longer than the time in which the servers of one database change the mark twice.
         package var observation: Int64
-        /// It is longer than the time from reading the object to the end of the request that stores the next mark.
+        /// Longer than the time from reading the object to the end of the request that stores the next mark.
         package var confirmation: Int64
 
         package init(observation: Int64 = 300_000_000_000, confirmation: Int64 = 60_000_000_000) {
@@ -35,26 +35,26 @@ package struct MarkRenewal: Sendable, Hashable {
 
     package enum Step: Sendable, Hashable {
         case wait
-        /// To add a mark after the last one to the database.
+        /// Add a mark after the last one to the database.
         case add
-        /// To store the last mark of the database in the object.
+        /// Store the last mark of the database in the object.
         case store
     }
 
     private let times: Times
-    /// The time at which this process has first found a known mark, and the number of the last one in the database
-    /// then.
+    /// The time at which this process first found a known mark, and the number of the last mark that the database had
+    /// at this time.
     private var startedAt: Int64?
     private var lastAtStart: Int64 = 0
     /// The number of the last mark of the database, and the time since which this process knows it.
     private var last: Int64 = 0
     private var lastSince: Int64 = 0
-    /// The time at which the object had first a mark that was added after the start.
+    /// The time at which this process first found a mark in the object that was added after ``startedAt``.
     private var renewedAt: Int64?
 
     package init(times: Times = Times()) { self.times = times }
 
-    /// The object has a known mark.
+    /// Records that the object has a known mark.
     /// - Parameters:
     ///   - number: the number of this mark.
     ///   - newest: the number of the last mark in the database.
@@ -68,7 +68,7 @@ package struct MarkRenewal: Sendable, Hashable {
         return isDue ? .store : .wait
     }
 
-    /// The object has an unknown mark, or none.
+    /// Records that the object has an unknown mark, or none.
     package mutating func foundNone() { self = MarkRenewal(times: times) }
 
     /// Whether objects may be deleted now, if the object had a known mark just before.

@@ -7,7 +7,7 @@ struct NodeCounts: Sendable {
 }
 
 extension ClusterNode {
-    /// Adds the numbers of this node.
+    /// Sets the statistics of the session and of the holds to the numbers of this node.
     func add(to statistics: inout SharedStorageStatistics) {
         let counts = counts.withLock { $0 }
         (statistics.session, statistics.holds) = (counts.session, counts.holds)

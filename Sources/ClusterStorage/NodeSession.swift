@@ -53,7 +53,7 @@ package struct NodeSession: Sendable, Hashable {
         }
     }
 
-    /// What a request of another session requires.
+    /// The action that a request of another session requires.
     package enum Request: Sendable, Hashable {
         case release(Release)
         /// The store has to end its use.
@@ -80,11 +80,11 @@ package struct NodeSession: Sendable, Hashable {
 
     // MARK: The session
 
-    /// The session was opened, and all earlier ones of this node have ended.
+    /// Records that the session was opened, and that all earlier sessions of this node have ended.
     /// - Parameters:
     ///   - sentAt: the time at which the statement was sent.
     ///   - adopted: the uploads of ``fences`` that this session holds now.
-    /// - Returns: the other ones.
+    /// - Returns: the uploads of ``fences`` that this session does not hold.
     @discardableResult
     package mutating func opened(_ number: Int64, sentAt: Int64, adopting adopted: [UploadID] = []) -> [UploadID] {
         self.number = number
@@ -108,20 +108,22 @@ package struct NodeSession: Sendable, Hashable {
     /// The time for which ``isAlive(at:)`` is true without another renewal, in nanoseconds.
     package func remainingTime(at now: Int64) -> Int64 { isAlive(at: now) ? end - now : 0 }
 
-    /// The session has ended, or may have. An upload that its target resource processes is kept, and the next session
-    /// adopts it unless another node has acquired it: its bytes are complete, and the result must not be lost.
+    /// Records that the session has ended, or may have ended. An upload that its target resource processes is kept, and
+    /// the next session adopts it unless another node has acquired it: its bytes are complete, and the result must not
+    /// be lost.
     /// - Returns: the uploads that are not held any more.
     package mutating func ended() -> [UploadID] {
         (number, end) = (nil, .min)
         return keepHolds { $1.isProcessing }
     }
 
-    /// The connection was lost during a commit.
+    /// Records that the connection was lost during a commit.
     /// - Parameter session: the session of the batch.
     package mutating func outcomeBecameUnknown(in session: Int64) { unresolved.insert(session) }
 
-    /// The outcomes of the batches of a session were resolved.
-    /// - Parameter nextBatch: the number of its next batches; nil if the session has ended, so there are none.
+    /// Records that the outcomes of all batches of a session are known.
+    /// - Parameter nextBatch: the number that the next batches of the session need; nil if the session has ended and
+    ///   has no next batch.
     package mutating func resolved(_ session: Int64, nextBatch: Int64?) {
         unresolved.remove(session)
         if let nextBatch, session == number { batch = nextBatch }
@@ -171,17 +173,18 @@ package struct NodeSession: Sendable, Hashable {
         holds[id]?.requesters = requesters
     }
 
-    /// The row records that the target resource processes the upload, or is about to record that it does not.
-    /// - Parameter fence: that of the change.
+    /// Notes whether the target resource processes the upload: true after the row records it, false before the row
+    /// records the opposite.
+    /// - Parameter fence: the fence of the change.
     package mutating func set(isProcessing: Bool, _ id: UploadID, fence: Int64) {
         if holds[id]?.fence == fence { holds[id]?.isProcessing = isProcessing }
     }
 
-    /// The row has ended, or does not belong to this session any more.
+    /// Removes the hold of a row that has ended, or that does not belong to this session any more.
     package mutating func removeHold(_ id: UploadID) { holds[id] = nil }
 
-    /// The store has ended its use.
-    /// - Returns: nil if the hold has ended, or a later one has followed.
+    /// Removes the hold of an upload whose use by the store has ended.
+    /// - Returns: the release to make in the database; `nil` if the hold has ended, or a later hold has followed.
     package mutating func released(_ id: UploadID, fence: Int64) -> Release? {
         guard let hold = holds[id], hold.fence == fence else { return nil }
         holds[id] = nil

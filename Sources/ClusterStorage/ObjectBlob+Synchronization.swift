@@ -166,7 +166,8 @@ extension ObjectBlob {
             first -= 1
             data += pieces[first].inlineSize
         }
-        // Not at each synchronization: a reader of earlier bytes reads their list again afterwards.
+        // The list is not shortened at each synchronization: a reader of earlier bytes reads their list again
+        // afterwards.
         let removedData = pieces[..<first].reduce(0) { $0 + $1.inlineSize }
         if first < limits.maxListed, removedData < limits.maxLastData { return }
         first = min(first, pieces.index(containing: storage.ledger.recordedEnd(of: name, by: ObjectIdentifier(self))))

@@ -2,7 +2,7 @@ import HTTPSemantics
 import SystemCalls
 import UploadStorage
 
-/// The bytes of one upload as pieces.
+/// The bytes of one upload, stored as pieces.
 ///
 /// Bytes are written one after the other. They are collected in a segment in memory. Other threads store full segments
 /// as objects while the next is filled; ``synchronize(including:)`` stores the last segment, and registers the new pieces
@@ -13,13 +13,13 @@ final class ObjectBlob: Blob {
         let id: Int
         let start: Int64
         var bytes: [UInt8]
-        /// The memory that the budget counts.
+        /// The number of bytes of memory that the budget has reserved for this segment.
         var reserved: Int
         var phase = Phase.filling
 
         enum Phase {
             case filling
-            /// A thread stores the bytes, or is about to.
+            /// A thread stores the bytes now, or will store them soon.
             case storing
             case stored(Piece)
         }
@@ -31,7 +31,7 @@ final class ObjectBlob: Blob {
     }
 
     struct State {
-        /// The first bytes, if `pieces` does not list all pieces. Then it is not empty.
+        /// The first bytes, if `pieces` does not list their pieces. In this case `pieces` is not empty.
         var earlier: RecordedPieces?
         /// The pieces after `earlier`.
         var pieces: [Piece]
@@ -44,21 +44,22 @@ final class ObjectBlob: Blob {
         /// The stored objects that are not registered.
         var unregistered: Set<String> = []
         var modified = SystemClock.realtimeNanoseconds()
-        /// The error with which bytes could not be stored. Nothing can be written any more.
+        /// The error of a failed attempt to store bytes. After it nothing can be written any more.
         var failure: Errno?
         var isSynchronizing = false
         var lastSegmentID = 0
 
         var size: Int64 { segments.last?.end ?? pieces.end }
 
-        /// Lists other pieces than before. The database has all pieces before them.
+        /// Replaces the list of pieces by the last pieces of the blob. The database has all pieces before them.
         mutating func list(_ pieces: [Piece], of name: String, in storage: PieceStorage) {
             let start = pieces.first?.start ?? 0
             earlier = start > 0 ? RecordedPieces(of: name, size: start, storage: storage) : nil
             self.pieces = pieces
         }
 
-        /// The number of segments that other threads store, or have stored after a segment that is not stored yet.
+        /// The number of segments in memory that other threads store or have stored. A stored segment remains in memory
+        /// until all segments before it are stored.
         var storing: Int { segments.count - (segments.last?.isFilling ?? false ? 1 : 0) }
     }
 
@@ -244,10 +245,10 @@ final class ObjectBlob: Blob {
             let key = try storage.put(segment.bytes, of: name)
             let session = Self.session(of: key)
             unneeded = state.withLock { state in
-                // After a truncation, the bytes may be different.
+                // The segment was removed by a truncation, and other bytes may have replaced its bytes.
                 guard let index = state.segments.firstIndex(where: { $0.id == id }) else { return key }
-                // No transaction accepts the earlier objects if their session has ended. Without a row, so without a
-                // hold, the upload would notice this only at its end.
+                // The session of the earlier objects has ended, so no transaction accepts them. An upload without a row
+                // has no hold, and would notice this only at its end.
                 if let earlier = state.unregistered.first, Self.session(of: earlier) != session {
                     fail(.timedOut, &state)
                     return key
@@ -307,7 +308,7 @@ final class ObjectBlob: Blob {
 
     /// Starts to store the last segment although it is not full. Removes it if it is empty: the writer for which it was
     /// begun may have ended, and a writer that continues waits for a new segment.
-    /// - Returns: the memory that is free now or later.
+    /// - Returns: the number of bytes of memory that this call releases, now or as soon as the segment is stored.
     func storeEarly() -> Int {
         state.withLock { state in
             guard let last = state.segments.last, last.isFilling else { return 0 }
@@ -321,7 +322,7 @@ final class ObjectBlob: Blob {
         }
     }
 
-    /// Removes the last segment.
+    /// Removes the last segment, which is `segment` and has no bytes.
     func removeEmpty(_ segment: Segment, _ state: inout State) {
         state.segments.removeLast()
         storage.budget.release(segment.reserved, from: .unstored)
@@ -354,7 +355,7 @@ final class ObjectBlob: Blob {
         state.notifyAll()
     }
 
-    /// Truncates the blob in its first bytes, whose pieces are not listed.
+    /// Truncates the blob to a size at which the list has no pieces, so that earlier pieces have to be listed first.
     private func truncateListing(to size: Int64) throws(Errno) {
         let pieces = try storage.list(limits.pieces(of: name, before: size))
         // Another node may have removed the pieces.
@@ -365,12 +366,13 @@ final class ObjectBlob: Blob {
                 state.list(pieces, of: name, in: storage)
                 state.changedFrom = min(state.changedFrom ?? pieces.end, pieces.end)
             }
-            // This also removes the segments.
+            // This also removes all segments.
             _ = truncate(to: size, &state)
         }
     }
 
-    /// - Returns: false if ``truncateListing(to:)`` has to do it.
+    /// - Returns: false if the list does not have the pieces before `size`: then the caller calls
+    ///   ``truncateListing(to:)``.
     private func truncate(to size: Int64, _ state: inout State) -> Bool {
         guard size < state.size else { return true }
         if let earlier = state.earlier, size <= earlier.size { return false }

@@ -10,7 +10,7 @@ import UploadStorage
 package final class ObjectBlobArea: BlobArea {
     let node: ClusterNode
     let storage: PieceStorage
-    /// Removes what nothing needs. ``close()`` closes it.
+    /// Removes objects and pieces that nothing needs. ``close()`` closes it.
     let collector: PieceCollector
 
     /// - Parameters:

@@ -29,7 +29,7 @@ final class ObjectReader: Sendable {
             start <= offset && offset < end && key == self.key
         }
 
-        /// Reads the bytes from the storage, unless another thread has begun to.
+        /// Reads the bytes from the storage, unless another thread has begun to read them.
         func fetch() {
             if isBegun.exchange(true, ordering: .relaxed) { return }
             var failure: ObjectError?
@@ -76,7 +76,7 @@ final class ObjectReader: Sendable {
 
     init(_ storage: PieceStorage) { self.storage = storage }
 
-    /// A URL with which everyone can read a piece for a minute; `nil` if it is not a complete object.
+    /// A URL with which everyone can read a piece for a minute; `nil` if the piece is not a complete object.
     func downloadURL(of piece: Piece, with fields: [(name: String, value: String)]) throws(ObjectError) -> String? {
         guard let key = piece.object else { return nil }
         // A piece can be the beginning of an object.

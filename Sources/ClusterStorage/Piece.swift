@@ -51,10 +51,10 @@ struct PieceLimits: Sendable {
     var minMemory = 64 << 10
     /// The maximum number of pieces in a list that is read from the database. With pieces of `maxSize` it covers 8 GiB.
     var maxListed = 1024
-    /// A list ends with the piece with which its rows contain this number of bytes of the blob.
+    /// A list ends as soon as its rows contain this number of bytes of the blob.
     var maxListedData = 1 << 20
-    /// The same for the list of the last pieces of an upload, which stays in memory. Pieces that can become one piece
-    /// with the bytes that follow have less: see ``ObjectBlob``.
+    /// The same limit for the list of the last pieces of an upload, which stays in memory. Pieces that can become one
+    /// piece with the bytes that follow have less: see ``ObjectBlob``.
     var maxLastData: Int { 2 * maxInlineSize }
     /// The maximum number of bytes in all buffers.
     var memory = 256 << 20

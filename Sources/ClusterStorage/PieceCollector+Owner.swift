@@ -8,7 +8,8 @@ import UploadStorage
 extension PieceCollector {
     /// The key of the object with the identity of the owner and one of its last marks, or with a candidacy.
     static let identityKey = "cluster"
-    /// The key of an object that shows whether the storage supports conditions. It is never deleted: then it would not.
+    /// The key of an object that shows whether the storage supports conditions. It is never deleted: during a check, a
+    /// deletion would make the storage seem to support none.
     static let conditionKey = "claim"
     private static let candidacySuffix = "?"
     private static let ownershipPause: Int64 = 1_000_000_000
@@ -24,7 +25,7 @@ extension PieceCollector {
             + " for example because that is lost, stop all servers of both, delete the object '\(identityKey)' below the prefix,"
             + " and start the servers of this database: they delete the objects that it does not know")
 
-    /// What the database and the object storage contain.
+    /// The marks in the database and in the object storage.
     private struct Marks {
         var identity: String
         /// The number of the mark in the object; nil if the database does not know the mark.

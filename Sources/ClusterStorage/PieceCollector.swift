@@ -4,7 +4,8 @@ import Synchronization
 import SystemCalls
 import UploadStorage
 
-/// Removes what no upload, published file or retained request needs. Each node has a collector; they divide the work.
+/// Removes the objects and pieces that no upload, published file or retained request needs. Each node has a collector;
+/// they divide the work.
 ///
 /// The collector deletes only objects that no row names, and that no row can name later:
 ///
@@ -23,8 +24,8 @@ import UploadStorage
 ///   later: no other upload gets the blob, and a file or a retained request gets it only while its upload is unfinished, or
 ///   in the transaction that records the pieces.
 ///
-/// All this is true only if the servers of one database use the object storage. ``MarkRenewal`` excludes that those of a copy
-/// of the database also delete objects.
+/// All this is true only if the servers of one database use the object storage. ``MarkRenewal`` prevents the servers of
+/// a copy of the database from deleting objects, too.
 package final class PieceCollector: Sendable {
     package struct Settings: Sendable {
         /// The time from the removal of a file to the deletion of its objects, so that downloads on all nodes end first.
@@ -64,7 +65,7 @@ package final class PieceCollector: Sendable {
     private let clock: @Sendable () -> ClockReading
     let isStopped = Monitor(false)
     let isOwn = Atomic(false)
-    /// The time at which this process has first found that its database is a candidate, in monotonic nanoseconds.
+    /// The time at which this process first found that its database is a candidate, in monotonic nanoseconds.
     let candidateSince = Monitor<Int64?>(nil)
     let renewal: Monitor<MarkRenewal>
     private let thread = Monitor<WorkerThread?>(nil)
@@ -129,8 +130,10 @@ package final class PieceCollector: Sendable {
         return report
     }
 
-    /// The numbers for metrics: what waits for its deletion in the database, and what this collector has deleted.
-    /// - Parameter canReadDatabase: pass false if the database cannot be reached; then only the latter are returned.
+    /// The numbers for metrics: the objects in the database that wait for their deletion, and the objects that this
+    /// collector has deleted.
+    /// - Parameter canReadDatabase: pass false if the database cannot be reached; then only the numbers of deleted
+    ///   objects are returned.
     func statistics(canReadDatabase: Bool) -> SharedStorageStatistics.Collection {
         var statistics = progress.withLock { $0 }
         guard canReadDatabase, let rows = try? run(ClusterSQL.collectionState, []), rows.count > 0 else {
@@ -180,7 +183,7 @@ package final class PieceCollector: Sendable {
 
     /// Drops the last pieces of a blob. If that fails, the next page begins after the blob, so that other blobs do not wait
     /// for it. The next search finds it again.
-    /// - Returns: whether it has other pieces.
+    /// - Returns: whether the blob has other pieces.
     private func dropPieces(of blob: String) throws(StoreError) -> Bool {
         do throws(StoreError) { return try run(ClusterSQL.dropPieces, [.text(blob)]).boolean(0, 0) == true } catch {
             _ = try? endPage("pieces", next: blob)

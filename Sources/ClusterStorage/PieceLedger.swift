@@ -25,13 +25,14 @@ package final class PieceLedger: Sendable {
         var objects: [String] { pieces.compactMap(\.object) }
     }
 
-    /// What transactions do with an object.
+    /// The transactions that record an object.
     private struct Use {
         enum Outcome: Int { case rejected, unknown, recorded }
 
         /// The number of running transactions that may record it.
         var running = 0
-        /// The outcome of the others: `recorded` if the database has contained it, `unknown` if it may have.
+        /// The outcome of the transactions that have ended: `recorded` if the database has contained it, `unknown` if
+        /// it may have.
         var outcome = Outcome.rejected
 
         mutating func note(_ outcome: Outcome) {
@@ -48,7 +49,7 @@ package final class PieceLedger: Sendable {
         var lastNumber = 0
 
         /// Removes objects from their entry.
-        /// - Returns: those that no transaction has got.
+        /// - Returns: the objects that no transaction has recorded or tried to record.
         mutating func drop(_ objects: [String]) -> [String] {
             objects.filter { object in
                 guard let use = uses[object] else { return true }
@@ -57,7 +58,7 @@ package final class PieceLedger: Sendable {
             }
         }
 
-        /// A transaction with a change has ended.
+        /// Records the outcome of a transaction with a change.
         mutating func end(_ change: PieceChange, _ outcome: Use.Outcome) {
             let needed = Set(entries[change.blob]?.objects ?? [])
             for case let object? in change.pieces.map(\.object) {
@@ -74,8 +75,8 @@ package final class PieceLedger: Sendable {
             }
         }
 
-        /// No entry has the object any more, and no transaction gets it. If the database has contained it, the
-        /// transaction that removes its last row records it as garbage.
+        /// Removes an object that no entry has any more and that no transaction will record. If the database has
+        /// contained it, the transaction that removes its last row records it as garbage.
         private mutating func end(_ use: Use, of object: String) {
             uses[object] = nil
             if use.outcome != .recorded { add(unneeded: [object]) }

@@ -4,8 +4,8 @@ import Synchronization
 import SystemCalls
 import UploadStorage
 
-/// What all blobs of a process share: the object storage, the threads that write to it and read from it, the memory for
-/// buffers, and the database with the names of the objects.
+/// The resources that all blobs of a process share: the object storage, the threads that write to it and read from it,
+/// the memory for buffers, and the database with the names of the objects.
 final class PieceStorage: Sendable {
     let objects: any ObjectStore
     private let database: Database
@@ -22,7 +22,7 @@ final class PieceStorage: Sendable {
     private struct State {
         /// The time of the last request to store an object to which the storage has responded, in monotonic nanoseconds.
         var responded = Int64.min
-        /// The time of the last one for which the storage has not stored the object in time.
+        /// The time of the last request after which the storage had not stored the object in time.
         var failed = Int64.min
         /// The time after which no more objects are deleted, because the storage is closed.
         var lastDeletion = Int64.max

@@ -41,7 +41,8 @@ package final class ObjectCredentials: Sendable {
         }
     }
 
-    /// The present keys. While a file that was read before cannot be read, or lacks the profile, its last keys are used.
+    /// The current keys. If the file cannot be read any more, or lacks the profile, the keys that were read last are
+    /// used.
     func keys() throws(ObjectError) -> AccessKeys {
         switch source {
         case .environment(let keys): return keys

@@ -10,10 +10,10 @@ package protocol ObjectStore: Sendable {
     /// to exist later.
     func put(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError)
 
-    /// Stores an object if none has the key; otherwise does nothing. A storage that knows no such condition replaces the
-    /// object.
+    /// Stores an object if none has the key; otherwise does nothing. A storage that does not support this condition
+    /// replaces the object.
     /// - Returns: false if an object has the key already, which can be one that an attempt of this call has stored. A
-    ///   storage that knows no such condition always returns true.
+    ///   storage that does not support this condition always returns true.
     func create(_ key: String, _ content: [UInt8], until deadline: Int64) throws(ObjectError) -> Bool
 
     /// Reads the bytes of `range` into the beginning of `buffer`, which has room for all of them.

@@ -37,7 +37,7 @@ struct CanonicalRequest {
     /// The names of the fields in lower case, sorted.
     var signedNames: String { sortedFields.map(\.name).joined(separator: ";") }
 
-    /// The text of which the digest is signed.
+    /// The text whose digest is signed.
     var text: String {
         let lines = sortedFields.map { "\($0.name):\(Self.collapsed($0.value))\n" }.joined()
         return [method.rawValue, encodedPath, encodedQuery, lines, signedNames, contentDigest].joined(separator: "\n")

@@ -44,7 +44,8 @@ struct StorageSender: Sendable {
     /// Sends a request until there is a response that is not a temporary error.
     /// - Parameters:
     ///   - buffer: receives the bytes of the range of the request.
-    ///   - deadline: the operation ends at this time (monotonic nanoseconds) if its limit is later.
+    ///   - deadline: the end of the operation, in monotonic nanoseconds, if it is earlier than the end of
+    ///     ``S3Client/Limits/total``.
     func send(
         _ request: StorageRequest, into buffer: UnsafeMutableRawBufferPointer? = nil, until deadline: Int64 = .max
     ) throws(ObjectError) -> StorageResponse {
@@ -195,11 +196,11 @@ private struct ObjectBytes {
         }
     }
 
-    /// Whether no more bytes are needed, although more follow.
+    /// Whether all requested bytes were received, although the response has more.
     var isEnough: Bool { count == limit && hasMore }
     var isComplete: Bool { count == expected }
 
-    /// - Returns: a mistake in the response.
+    /// - Returns: a mistake in the response; `nil` if there is none.
     mutating func receive(from exchange: BlockingExchange, into buffer: UnsafeMutableRawBufferPointer) -> String? {
         if let mistake { return mistake }
         while count < limit {

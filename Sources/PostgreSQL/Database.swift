@@ -21,7 +21,7 @@ package final class Database: Sendable {
     private let observe: (@Sendable (DatabaseReport) -> Void)?
     private let state = Monitor(State())
 
-    /// Opens no connection: the first call does.
+    /// Opens no connection: the first call opens one.
     ///
     /// - Parameters:
     ///   - connections: the limit for the connections that are open at the same time.
@@ -184,8 +184,8 @@ package final class Database: Sendable {
         case timedOut
     }
 
-    /// Opens a connection on a thread of its own, because libpq may need longer than until the deadline. Then the connection
-    /// becomes idle when it is open, so that a later call finds it.
+    /// Opens a connection on a thread of its own, because libpq may need longer than until the deadline. In this case
+    /// the connection becomes idle as soon as it is open, so that a later call finds it.
     private func connect(until deadline: Int64) throws(DatabaseError) -> DatabaseConnection {
         let opening = Monitor(Opening.running)
         do throws(Errno) {
@@ -233,7 +233,7 @@ package final class Database: Sendable {
     }
 }
 
-/// How a transaction has ended.
+/// The outcome of a transaction.
 package struct DatabaseReport: Sendable, Hashable {
     /// `nil` if it was committed.
     package var error: DatabaseError?

@@ -35,7 +35,7 @@ final class DatabaseConnection {
         guard let handle else { throw .unavailable("no memory for a connection", isPossiblyCommitted: false) }
         self.handle = handle
         guard PQstatus(handle) == CONNECTION_OK, PQsetnonblocking(handle, 1) == 0 else { throw lost() }
-        // Otherwise libpq prints notices of the server.
+        // Without a receiver, libpq prints the notices of the server.
         _ = PQsetNoticeReceiver(handle, receiveNotice, Unmanaged.passUnretained(notices).toOpaque())
         try prepare(until: max(deadline, SystemClock.monotonicNanoseconds() + Self.preparationTime))
     }
@@ -179,7 +179,7 @@ extension [UnsafeMutablePointer<CChar>?] {
     }
 }
 
-/// What the notices of a connection have reported. libpq changes it on the thread that uses the connection.
+/// The reports in the notices of a connection. libpq changes this object on the thread that uses the connection.
 private final class Notices {
     var isReplicationUncertain = false
 }

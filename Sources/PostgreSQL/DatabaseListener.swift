@@ -4,7 +4,7 @@ import SystemCalls
 /// connection is lost, it connects again.
 package final class DatabaseListener: Sendable {
     private let thread: WorkerThread
-    /// Wakes the thread when it is closed, or has to connect again.
+    /// Wakes the thread when the listener is closed or has to connect again.
     private let signal: ConnectedSocket
     private let state: Monitor<State>
 
@@ -48,7 +48,7 @@ package final class DatabaseListener: Sendable {
         state.withLock { state in
             guard state.shouldReconnect, !state.isClosed else { return false }
             state.shouldReconnect = false
-            // The byte has arrived.
+            // ``reconnect()`` has sent this byte before, so this call does not wait.
             var byte: UInt8 = 0
             _ = try? withUnsafeMutableBytes(of: &byte) { try end.receive(into: $0, until: 0) }
             return true
@@ -57,13 +57,14 @@ package final class DatabaseListener: Sendable {
 
     deinit { stop() }
 
-    /// Ends the notifications. When it returns, no function is running, unless one of them calls it.
+    /// Ends the notifications. When this function returns, no closure of the listener is running, unless the closure
+    /// itself made the call.
     package func close() {
         stop()
         thread.join()
     }
 
-    /// Ends the connection, which may have been lost without an end, and connects again.
+    /// Ends the connection and makes a new one, because the connection may be lost although it seems to be open.
     package func reconnect() {
         state.withLock { state in
             if state.shouldReconnect || state.isClosed { return }

@@ -1,7 +1,8 @@
 /// A blob area whose bytes are files of this machine, so that another program can get them by their path. A storage pair
 /// without local files does not conform to this protocol, and refuses ``StoreConfiguration/handoverDirectories``.
 package protocol SharingBlobArea: BlobArea {
-    /// Verifies that files can be shared in all of these directories, and removes what ended processes have left there.
+    /// Verifies that files can be shared in all of these directories, and removes the files that ended processes have
+    /// left there.
     /// - Parameters:
     ///   - directories: absolute paths.
     ///   - root: the path of the data directory.

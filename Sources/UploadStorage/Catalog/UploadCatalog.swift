@@ -9,8 +9,8 @@ package protocol UploadCatalog: Sendable {
     /// - Returns: for each change what it removed or replaced, or its error.
     func commit(_ changes: [CatalogChange]) -> [Result<RemovedRows, StoreError>]
 
-    /// Waits until it is known which of the changes whose commit has failed were made, for some seconds. Afterwards the rows
-    /// contain them, or they are never made.
+    /// Waits some seconds until the outcome of each change whose commit has failed is known. After that, the rows
+    /// contain the change, or it is never made.
     /// - Throws: `unavailable` if it is still unknown.
     func awaitOutcomes() throws(StoreError)
 
@@ -42,7 +42,7 @@ package protocol UploadCatalog: Sendable {
     /// release.
     func onHolds(
         requested: @escaping @Sendable (UploadID) -> Void, lost: @escaping @Sendable ([UploadID]) -> Void)
-    /// Whether requests of other stores to release an upload arrive, and those of this store there.
+    /// Whether this store receives the requests of other stores to release an upload, and they receive its requests.
     var isReceivingNotifications: Bool { get }
     /// The usage of a principal, or of all principals if it is nil, in a catalog that ``isShared``.
     func sharedUsage(of principal: String?) throws(StoreError) -> [String: Usage]

@@ -3,8 +3,8 @@ import ResumableUpload
 import SystemCalls
 
 /// A copy of a store that no server uses, to another pair of catalog and blob area. It can be interrupted at any point
-/// and run again: what has been copied is not copied again. If a server has used the source between two runs, the uploads
-/// that it has continued are reported as problems.
+/// and run again: files and uploads that were copied already are not copied again. If a server has used the source
+/// between two runs, the uploads that it has continued are reported as problems.
 ///
 /// Each file and each unfinished upload is read from the destination after it was written, and its SHA-256 is compared
 /// before anything refers to it. The source is not changed.
@@ -35,7 +35,7 @@ package struct StoreCopy {
         package var bytes: Int64 = 0
         /// Files, uploads and events that the destination had already.
         package var present = 0
-        /// What could not be copied, in sentences.
+        /// A sentence for each thing that could not be copied.
         package var problems: [String] = []
     }
 

@@ -28,7 +28,7 @@ final class DirectorySynchronization: Sendable {
         var made: [PublishedName.Directory: Entry] = [:]
     }
 
-    /// The synchronizations of one directory, of which one at a time runs.
+    /// The synchronizations of one directory. They run one after the other.
     private struct Turns {
         /// The number of threads that use this value.
         var users = 0

@@ -5,8 +5,8 @@ import SystemCalls
 /// names in `files/`.
 final class FileBlobArea: PublishingBlobArea {
     static let probeName = ".probe"
-    /// Identifies synchronizations of the entire file system. Those of directories are identified by the inode of the
-    /// directory, which is never this number.
+    /// Identifies synchronizations of the entire file system. The synchronization of a directory is identified by the
+    /// inode of the directory, which is never this number.
     static let fileSystemTurn: UInt64 = 0
 
     /// Files above this size, in bytes, are freed by another thread, because freeing some gigabytes takes a second.
@@ -14,8 +14,8 @@ final class FileBlobArea: PublishingBlobArea {
 
     // A literal of flags is combined at run time, which needs several allocations.
     private static let creation: FileDescriptor.OpenFlags = [.readWrite, .create, .exclusive, .noFollow]
-    /// Flags with which the file that has a name is opened. With `nonBlocking` the call does not wait for a process at
-    /// the other end of a FIFO.
+    /// Flags for opening a file by its name. With `nonBlocking` the call does not wait for a process at the other end
+    /// of a FIFO.
     static let reading: FileDescriptor.OpenFlags = [.readOnly, .noFollow, .nonBlocking]
 
     let directory: DataDirectory

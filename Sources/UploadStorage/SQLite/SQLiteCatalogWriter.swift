@@ -83,7 +83,7 @@ final class SQLiteCatalogWriter: @unchecked Sendable {
             isMarkedUnclean = true
         } catch {
             if !connection.isInAutocommit { _ = try? connection.run(CatalogSQL.rollback) }
-            // On a full disk files can still be served, and removed. The first change sets the marks then.
+            // On a full disk files can still be served and removed. In this case the first change sets the marks.
             guard error.primaryCode == SQLITE_FULL else { throw error }
         }
     }

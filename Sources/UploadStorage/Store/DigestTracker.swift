@@ -12,7 +12,7 @@ final class DigestTracker: Sendable {
         var isAdvancing = false
     }
 
-    /// A tracker for all uploads of which no digest is computed.
+    /// The tracker of all uploads that need no digest.
     static let none = DigestTracker([])
 
     private static let pieceSize = 256 << 10

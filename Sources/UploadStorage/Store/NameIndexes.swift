@@ -1,7 +1,7 @@
 import SystemCalls
 
-/// The sorted names of large directories of which pages were listed recently. So not every page reads the entire
-/// directory. Changes of the directory, by any program, are observed and applied before each page.
+/// The sorted names of large directories that were listed recently, so that not every page of a listing reads the
+/// entire directory. Changes of the directory, by any program, are observed and applied before each page.
 final class NameIndexes: Sendable {
     private static let maxCount = 16
     /// The maximum number of bytes of all names. The names of a larger directory are not kept.

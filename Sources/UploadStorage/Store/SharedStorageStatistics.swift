@@ -58,7 +58,7 @@ package struct SharedStorageStatistics: Sendable, Hashable {
         /// Objects that this server has deleted, because a row has named them before, or because no row has named them.
         package var deletedGarbage = 0
         package var deletedOrphans = 0
-        /// The checks for objects that can be deleted, of which some have failed.
+        /// The number of searches for objects that can be deleted, including failed ones.
         package var runs = 0
         package var failedRuns = 0
 

@@ -38,7 +38,7 @@ package final class SharedWork<Request: Sendable, Outcome: Sendable>: Sendable {
 
     private struct State {
         var waiters: [Waiter] = []
-        /// Whether a thread begins to serve requests, or is about to do so. The outcomes of earlier requests may not be
+        /// Whether a thread begins to serve requests, or will do so soon. The outcomes of earlier requests may not be
         /// known yet.
         var isBusy = false
         /// The number of requests that are served or were served.

@@ -195,7 +195,8 @@ final class StoreContext: Sendable {
 /// Rows in a shared catalog that may exist although their creation was reported as failed, and that could not be removed.
 /// The sweep removes them.
 final class FailedRemovals: Sendable {
-    /// More rows than requests are in progress when a database fails. Those that are created later have no effect.
+    /// The maximum number of rows: more than the number of requests in progress when a database fails. Further rows are
+    /// not noted.
     private static let limit = 4096
 
     private let removals = Monitor<[OpenUpload.Removal]>([])

@@ -22,7 +22,7 @@ extension UploadMachine {
         if !isStaging { received = written }
     }
 
-    /// The holder waits until more bytes can be appended, or its call fails.
+    /// Records that the holder waits until more bytes can be appended or its call fails.
     mutating func appendingStopped() { isHolderWaiting = true }
 
     /// The last bytes are written: from now on other requests wait. If the bytes are staged, they have to be verified
@@ -167,8 +167,8 @@ extension UploadMachine {
         if length == advance.length { isRowCurrent = true }
     }
 
-    /// The bytes are durable, but the commit of the row failed, or its result is unknown. The commit can be repeated:
-    /// the offset in a row never decreases.
+    /// Records that the bytes are durable, but the commit of the row failed, or its result is unknown. The commit can
+    /// be repeated: the offset in a row never decreases.
     mutating func acknowledgmentFailed() { acknowledgment = .idle }
 
     /// The bytes could not be made durable. The kernel may have dropped pages, and a second attempt would not report

@@ -19,7 +19,7 @@ extension UploadMachine {
     /// The row now records that the target resource processes the upload.
     mutating func mark() { isProcessingRecorded = true }
 
-    /// The row may record that the target resource processes the upload, although the target was not called. The next
+    /// Records that the row may be marked as processing, although the target resource was not called. The next
     /// acknowledgment resets it.
     mutating func markFailed() { if isRecorded && isUnfinished { isRowCurrent = false } }
 
@@ -39,8 +39,8 @@ extension UploadMachine {
         return .acknowledge
     }
 
-    /// The processing could not begin, and the target resource was not called. The row may be marked or not; the next
-    /// acknowledgment resets it.
+    /// Ends the processing that could not begin: the target resource was not called. The row may be marked as
+    /// processing; the next acknowledgment resets it.
     mutating func processingFailed(as lease: Int64) {
         // After a failed synchronization the lease has ended, and a later lease may be processing. Closing the store
         // also ends the lease, but the activity still belongs to that lease.
@@ -49,8 +49,8 @@ extension UploadMachine {
         if isRecorded { isRowCurrent = false }
     }
 
-    /// Ends the processing without having called the target resource. The holder is about to respond, so it is not
-    /// notified any more if the lease ends.
+    /// Ends the processing without having called the target resource. The holder responds next, so it is not notified
+    /// any more if the lease ends.
     mutating func endProcessing(as lease: Int64) -> ProcessingEnd {
         guard lease == epoch else { return .done }
         notification = .none
@@ -64,8 +64,8 @@ extension UploadMachine {
         try reserve(.publishing, as: lease, shouldAcknowledge: isRecorded)
     }
 
-    /// The publication has failed. If it was decided, the lease ends, and the next request completes the publication: the
-    /// holder gets the error, and needs no other notification.
+    /// Ends a publication that has failed. If it was decided, the lease ends, and the next request completes the
+    /// publication: the holder gets the error, and needs no other notification.
     mutating func publishingFailed(as lease: Int64) {
         // The upload may have been dropped meanwhile, and loaded for another lease.
         guard activity == .publishing, processor == lease else { return }
@@ -77,11 +77,11 @@ extension UploadMachine {
         revoke()
     }
 
-    /// A publication is durably decided: it will be carried out or refused, also after a crash. It replaces the one that
-    /// was decided before.
+    /// Records that a publication is durably decided: it will be made or refused, also after a crash. It replaces the
+    /// one that was decided before.
     mutating func decide() { isDecided = true }
 
-    /// The upload has a row from now on, which records this offset durably.
+    /// Records that the upload has a row, which contains this offset durably.
     mutating func record(offset: Int64) {
         rowExists = .yes
         durable = max(durable, offset)
@@ -90,7 +90,7 @@ extension UploadMachine {
     /// The commit that creates the row failed, but may have been made.
     mutating func recordingFailed() { if rowExists == .no { rowExists = .unknown } }
 
-    /// The row of the upload was removed.
+    /// Records that the row of the upload was removed.
     mutating func clearRecord() { (rowExists, isDecided) = (.no, false) }
 
     private mutating func reserve(
@@ -135,7 +135,7 @@ extension UploadMachine {
 
     // MARK: Removal
 
-    /// The upload is about to be removed: every lease has ended.
+    /// Ends every lease, before the upload is removed.
     mutating func beginRemoval() {
         (activity, processor) = (.settling, nil)
         dropStaged()
@@ -306,8 +306,9 @@ extension UploadMachine {
         return queueAcknowledgment(as: holdRelease.epoch) == .notNeeded ? .wait : .acknowledge
     }
 
-    /// Another store may have changed the row and the bytes, so the row is read again. A thread that is completing or
-    /// removing the upload ends the activity itself when the catalog has rejected its change.
+    /// Drops the state, because another store may have changed the row and the bytes. The next request reads the row
+    /// again. A thread that is completing or removing the upload ends the activity itself when the catalog has rejected
+    /// its change.
     /// - Parameter failingLease: the lease whose call throws an error; nil if there is no such lease.
     mutating func drop(duringCallOf failingLease: Int64? = nil) {
         if failingLease == epoch { notification = .none }

@@ -317,7 +317,7 @@ extension UploadMachine {
         return .acknowledge
     }
 
-    /// If the interruption of the processing could not be recorded, the next request does that.
+    /// Ends the lease. If the interruption of the processing could not be recorded, the next request records it.
     mutating func endRelease(of lease: Int64) {
         if isProcessing, processor == lease { activity = .idle }
         if lease == epoch { revoke() }

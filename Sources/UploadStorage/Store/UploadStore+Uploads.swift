@@ -1,6 +1,6 @@
 import SystemCalls
 
-// How requests use uploads.
+// The operations on uploads that requests need.
 extension UploadStore {
     // MARK: Creation
 
@@ -104,7 +104,7 @@ extension UploadStore {
         if let upload = registry.current(id),
             let record = try upload.reportableRecord(shouldConfirmHold: shouldConfirmHold)
         {
-            // Its row may have been removed already.
+            // The row of an expired upload may have been removed already.
             if let expiryTime, record.isNoLongerKept(at: expiryTime) { throw .notFound }
             return record
         }

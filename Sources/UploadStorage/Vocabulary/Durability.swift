@@ -24,7 +24,7 @@ package enum DurableStep: String, Sendable, Hashable, CaseIterable {
 /// The methods are called on the threads that perform the steps, possibly on several threads simultaneously, while no
 /// lock of the store is held. They must not block, because a request waits for the step.
 package protocol StoreObserver: Sendable {
-    /// A step ended.
+    /// Called when a step has ended.
     /// - Parameters:
     ///   - nanoseconds: the duration, measured with the monotonic clock.
     ///   - isDone: `false` if the storage failed.

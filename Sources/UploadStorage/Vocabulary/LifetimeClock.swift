@@ -14,8 +14,8 @@ package struct LifetimeClock: Sendable {
         package var wall: Int64
     }
 
-    /// Nanoseconds after a start within which nothing expires if the downtime seems longer than the lifetime of an
-    /// upload, and after a clock that several stores share was set forward.
+    /// The time in nanoseconds during which nothing expires: after a start if the downtime seems longer than the
+    /// lifetime of an upload, and after a clock that several stores share was set forward.
     package static let grace: Int64 = 3600 * 1_000_000_000
     /// The minimum change of the wall clock that counts as a jump, in nanoseconds.
     static let jump: Int64 = 1_000_000_000
@@ -53,8 +53,8 @@ package struct LifetimeClock: Sendable {
 
     func mark(at reading: ClockReading) -> Mark { Mark(time: nanoseconds(at: reading), wall: reading.wall) }
 
-    /// Whether the downtime seems longer than the lifetime of an upload, or a shared clock was set forward, and the clock
-    /// may still be corrected. No mark is saved then.
+    /// Whether the downtime seems longer than the lifetime of an upload, or a shared clock was set forward, and the
+    /// clock may still be corrected. While this is true, no mark is saved.
     func isDoubtful(at reading: ClockReading) -> Bool {
         reading.boot < reading.doubtfulUntil || (doubtfulDowntime != nil && reading.boot - start.boot < Self.grace)
     }

@@ -21,7 +21,7 @@ public struct UploadEvent: Sendable, Hashable {
 
     /// A random text, the same in every delivery of this event: 32 lower-case hexadecimal digits.
     public var id: String
-    /// What has happened.
+    /// The kind of the event.
     public var kind: Kind
     /// The time of the event, in milliseconds since 1970.
     public var time: Int64
@@ -40,7 +40,7 @@ public struct UploadEvent: Sendable, Hashable {
     /// The path of the published file below the directory of files, without a slash at the beginning; `nil` if no file
     /// was published.
     public var file: String?
-    /// Why the upload became unusable; `nil` for all other events.
+    /// The reason why the upload became unusable; `nil` for all other events.
     public var reason: String?
     /// The representation metadata of the upload: `Content-Type`, `Content-Encoding`, `Content-Language` and
     /// `Content-Disposition`.
@@ -81,9 +81,9 @@ package struct OutboxEntry: Sendable, Hashable {
 
     package enum State: Int64, Sendable, Hashable {
         case waiting = 0
-        /// It could not be delivered in time, and the server does not try again.
+        /// The event could not be delivered in time, and the server does not try again.
         case setAside = 1
-        /// It was set aside, and an operator has requested another attempt.
+        /// The event was set aside, and an operator has requested another attempt.
         case retried = 2
     }
 }
