@@ -12,7 +12,7 @@ final class ServerUnderTest {
     private static let canary = "content-outside-the-root"
     /// The content of the published file.
     private static let published = "what-was-published-before"
-    /// A placeholder in inputs. It is replaced by the path of an upload of which four bytes were received.
+    /// A placeholder in inputs. It is replaced by the path of an upload that has received four bytes.
     static let uploadMark = Array("/uploads/@U".utf8)
     private static let names = ProcessInfo.processInfo.processIdentifier
 

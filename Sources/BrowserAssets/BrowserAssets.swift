@@ -1,6 +1,6 @@
 /// The files that the server serves to browsers. They are embedded in the program.
 package enum BrowserAssets {
-    /// The version in the URL of the module: that of the product.
+    /// The version in the URL of the module, which is the version of Onward.
     package static let version = "0.2.0"
 
     /// The JavaScript client, and its types for TypeScript.
@@ -10,7 +10,7 @@ package enum BrowserAssets {
     /// The parts of the web interface.
     package static var page: [UInt8] { PackageResources.page_html }
     package static var pageStyle: [UInt8] { PackageResources.page_css }
-    /// The files of the script share their declarations, so they are joined to one.
+    /// The files of the script use declarations of each other, so the server joins them to one file.
     package static var pageScript: [UInt8] {
         [
             PackageResources.page_elements_js, PackageResources.page_session_js, PackageResources.page_folder_js,

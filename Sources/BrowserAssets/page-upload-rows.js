@@ -1,6 +1,6 @@
 // The rows of the uploads, and the progress of all of them.
 
-// Only so many rows are in the document; the list can be much longer.
+// The maximum number of rows in the document; the list can be much longer.
 const maxRows = 60;
 
 /** The actions of a person for the state: icon, text and function. */

@@ -34,8 +34,9 @@ enum { ONWARD_POLLRDHUP = 0x2000 };
 /* <sched.h> */
 enum { ONWARD_SCHED_BATCH = 3 };
 
-/* Sets the policy of the calling thread, and the length of its turns in nanoseconds; 0: the default (sched_setattr(2)). The
-   niceness does not change. The structure is that of <linux/sched/types.h> in its first version. */
+/* Sets the scheduling policy of the calling thread, and its time slice in nanoseconds; 0: the default
+   (sched_setattr(2)). The niceness does not change. The structure is the first version of the structure in
+   <linux/sched/types.h>. */
 static inline int onward_set_scheduling(unsigned policy, unsigned long long turn)
 {
     /* The system call returns 20 minus the niceness. */

@@ -122,7 +122,7 @@ protocol HashContext: Sendable {
     /// The number of complete blocks that have been hashed.
     var blockCount: UInt64 { get set }
 
-    /// A block, of which the first ``index`` bytes are used.
+    /// The current block. Its first ``index`` bytes are used.
     var block: Block { get set }
 
     /// The number of last bytes that do not fill a block yet: always less than ``blockSize``.

@@ -23,7 +23,7 @@ enum ForwardedMessage {
     ]
 
     /// The fields of a request that the origin gets.
-    /// - Parameter isUpload: whether the request used the upload protocol. The origin gets nothing of it.
+    /// - Parameter isUpload: whether the request used the upload protocol. The origin gets no fields of this protocol.
     static func requestFields(_ fields: Fields, isUpload: Bool) -> Fields {
         let options = fields.connectionOptions
         var result = Fields()

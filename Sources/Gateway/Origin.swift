@@ -4,7 +4,7 @@ import SystemCalls
 
 /// A server to which requests are forwarded.
 public struct Origin: Sendable, Hashable, CustomStringConvertible {
-    /// How the origin is reached.
+    /// The address of the origin.
     enum Address: Sendable, Hashable {
         /// A URL with a scheme, a host and possibly a port.
         case url(String)
@@ -30,7 +30,7 @@ public struct Origin: Sendable, Hashable, CustomStringConvertible {
     private init(_ address: Address) { self.address = address }
 
     /// Parses an origin and the path and query after it. A colon separates a Unix socket from the path after it.
-    /// - Parameter expected: what the text has to be, for the error if it is something else.
+    /// - Parameter expected: the expected form of the text, for the message of the error.
     static func parse(
         _ text: String, expected: String = "an origin: give http://HOST:PORT, https://HOST:PORT or unix:/PATH"
     ) throws(SettingError) -> (Origin, target: String) {

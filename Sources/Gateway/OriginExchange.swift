@@ -61,7 +61,7 @@ final class OriginExchange {
         noteResponse()
     }
 
-    /// Continues the exchange: does everything that is possible now, or waits until something is.
+    /// Continues the exchange: does everything that is possible now, or waits until something is possible.
     /// - Parameter deadline: the end of the wait, in monotonic nanoseconds.
     /// - Returns: false if the deadline has passed and the exchange has not ended.
     @discardableResult
@@ -77,7 +77,7 @@ final class OriginExchange {
     /// Whether bytes of the request wait until they can be passed to the kernel.
     var isSending: Bool { exchange.isSending }
 
-    /// What has happened.
+    /// An event of the exchange.
     enum Progress {
         case interim(ClientResponseHead)
         case head(ClientResponseHead)

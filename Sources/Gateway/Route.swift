@@ -3,7 +3,7 @@ import UploadStorage
 
 /// The paths that belong to an application behind this server, and how requests for them are forwarded.
 public struct Route: Sendable, Hashable {
-    /// Who may use a route.
+    /// The clients that may use a route.
     public enum Access: Sendable, Hashable {
         /// The clients that the authorizer of the server accepts.
         case authorized
@@ -16,7 +16,7 @@ public struct Route: Sendable, Hashable {
     public var path: String
     /// The application.
     public var origin: Origin
-    /// Who may use the route.
+    /// The clients that may use the route.
     public var access = Access.authorized
     /// Whether the application can get the request of a complete upload more than once. It recognizes a repetition by
     /// its `Idempotency-Key`.

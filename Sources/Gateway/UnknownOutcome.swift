@@ -81,7 +81,7 @@ extension UnknownOutcome {
     /// Sends the request to the application again, with the principal and without other credentials.
     /// - Parameters:
     ///   - request: the request with this description.
-    ///   - requests: the retained requests, of which it is one.
+    ///   - requests: the retained requests that contain `request`.
     ///   - caFile: see ``Origin/caFile``.
     ///   - timeout: the maximum time in which no byte moves between this program and the application.
     /// - Returns: the response (`nil` if the application did not respond, or responded with 503), and a sentence that

@@ -3,7 +3,7 @@
 /// Decoding rejects everything that two recipients could interpret differently (RFC 3986 section 7.3): slashes and
 /// backslashes inside a segment, dot segments, control characters, empty segments, malformed escapes and invalid UTF-8.
 public struct PathSegments: Sendable, Hashable {
-    /// Why a path is rejected. The raw value is the stable code of problem documents.
+    /// The reason why a path is rejected. The raw value is the stable code of problem documents.
     public enum Refusal: String, Error, Hashable, Sendable {
         /// The path does not begin with "/".
         case notAbsolute = "path-not-absolute"

@@ -57,7 +57,7 @@ public enum Dialect: Int, Sendable, Hashable, CaseIterable, Codable {
     public var interopVersion: Int? { self == .rfc ? nil : rawValue }
 }
 
-// MARK: - What requests mean
+// MARK: - Meaning of requests
 
 extension Dialect {
     /// Whether the content of the request ends the representation; `nil` if the field is absent or malformed.
@@ -126,7 +126,7 @@ extension Dialect {
     }
 }
 
-// MARK: - What responses look like
+// MARK: - Form of responses
 
 extension Dialect {
     /// The completeness field of a response, with its value.
@@ -167,7 +167,7 @@ extension Dialect {
     package var isExpiresKeySent: Bool { self == .interop6 }
 }
 
-// MARK: - What clients send and understand
+// MARK: - Behavior of clients
 
 extension Dialect {
     /// Whether a client sends `Upload-Length` with an append, too; until interop version 6 it is a field of the
@@ -257,7 +257,7 @@ package enum TusProtocol {
 package enum UploadFieldName {
     package static let offset = "Upload-Offset"
     package static let complete = "Upload-Complete"
-    /// Only in interop version 3: the inverse of `complete`.
+    /// The inverse of ``complete``, only in interop version 3.
     package static let incomplete = "Upload-Incomplete"
     /// The field of completeness, for messages to people.
     package static let completeInEveryVersion = "Upload-Complete (interop version 3: Upload-Incomplete)"

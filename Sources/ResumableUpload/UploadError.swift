@@ -1,6 +1,7 @@
 import HTTPSemantics
 
-/// Why the upload protocol rejects a request. ``code`` is the stable code in problem documents, log lines and metrics.
+/// The reason why the upload protocol rejects a request. ``code`` is the stable code in problem documents, log lines
+/// and metrics.
 package enum UploadError: Error, Sendable, Hashable {
     case mismatchingOffset(expected: Int64, provided: Int64)
     case inconsistentLength(detail: String)

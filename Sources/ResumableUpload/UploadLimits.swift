@@ -121,7 +121,7 @@ package struct ContentPlan: Sendable, Hashable {
 
     /// Offset of the content's first byte in the representation.
     package var start: Int64
-    /// What the end of the content means.
+    /// The meaning of the end of the content.
     package var completion: Completion
     /// The length of the complete representation in bytes, once known.
     package var length: Int64?

@@ -34,7 +34,7 @@ package struct Creation: Sendable {
         case create(ContentPlan)
     }
 
-    /// Why a request gets no upload resource and cannot be resumed.
+    /// The reason why a request gets no upload resource and cannot be resumed.
     package enum PlainReason: String, Sendable, Hashable, CaseIterable {
         /// The request does not state whether its content is the complete representation.
         case noCompleteness = "no-completeness"
@@ -76,8 +76,8 @@ package struct Creation: Sendable {
         return .create(plan)
     }
 
-    /// Why no upload resource is created for content that is the complete representation; `nil` if a resource is
-    /// created.
+    /// The reason why no upload resource is created for content that is the complete representation; `nil` if a
+    /// resource is created.
     ///
     /// No resource is created if the representation is smaller than the minimum of resumable uploads, or if no response
     /// would report the location of the resource. A resource at an unknown location would only use storage until it

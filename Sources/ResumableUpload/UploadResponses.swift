@@ -143,7 +143,7 @@ package struct UploadResponses: Sendable {
         switch error {
         case .unsupportedMediaType: fields.append("Accept-Patch", partialUploadMediaType)
         case .contentCodingOnAppend:
-            // This distinguishes a rejected content coding from a rejected media type (RFC 9110 section 12.5.3).
+            // Accept-Encoding shows that the content coding was rejected, not the media type (RFC 9110 section 12.5.3).
             fields.append("Accept-Encoding", "identity")
             fields.append("Accept-Patch", partialUploadMediaType)
         case .methodNotAllowed: fields.append("Allow", "HEAD, GET, PATCH, DELETE, OPTIONS")
@@ -234,7 +234,8 @@ package enum InterimPermission: Sendable, Hashable {
     case withheld(InterimObstacle)
 }
 
-/// Why no 104 may be sent before the final response to a request. If there are several reasons, the first one is used.
+/// The reason why no 104 may be sent before the final response to a request. If there are several reasons, the first
+/// one is used.
 package enum InterimObstacle: String, Sendable, Hashable, CaseIterable {
     /// HTTP/1.0 does not support interim responses (RFC 9110 section 15.2).
     case oldHTTP = "old-http"

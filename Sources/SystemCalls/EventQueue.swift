@@ -3,7 +3,7 @@ import Glibc
 
 /// The descriptors for which one thread waits (epoll(7)). Other threads can end the wait.
 package final class EventQueue: Sendable {
-    /// What a descriptor is ready for.
+    /// The operations for which a descriptor is ready.
     package struct Readiness: OptionSet, Sendable, Hashable {
         package let rawValue: UInt32
         package init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -30,10 +30,10 @@ package final class EventQueue: Sendable {
         try control(EPOLL_CTL_ADD, signal.rawValue, EPOLLIN.rawValue | EPOLLET.rawValue)
     }
 
-    /// Ends ``wait(_:_:)``, or the next one.
+    /// Ends the call of ``wait(_:_:)`` that is running, or else the next call.
     package func wake() { eventfd_write(signal.rawValue, 1) }
 
-    /// Waits for the given events of a descriptor from now on, in addition to errors.
+    /// Adds a descriptor, or replaces the events for which ``wait(_:_:)`` reports it. Failures are always reported.
     package func watch(_ descriptor: Int32, for readiness: Readiness) throws(Errno) {
         let events =
             (readiness.contains(.input) ? EPOLLIN.rawValue : 0) | (readiness.contains(.output) ? EPOLLOUT.rawValue : 0)
@@ -45,7 +45,7 @@ package final class EventQueue: Sendable {
         }
     }
 
-    /// Waits for no event of a descriptor any more. Call this before the descriptor is closed.
+    /// Removes a descriptor. Call this before the descriptor is closed.
     package func remove(_ descriptor: Int32) { try? control(EPOLL_CTL_DEL, descriptor, 0) }
 
     private func control(_ operation: Int32, _ descriptor: Int32, _ events: UInt32) throws(Errno) {
@@ -55,8 +55,8 @@ package final class EventQueue: Sendable {
         _ = try retryingOnInterrupt { epoll_ctl(epoll.rawValue, operation, descriptor, &event) }
     }
 
-    /// Waits until a descriptor is ready, until ``wake()`` is called, or until this time has passed, and calls `body` with
-    /// each descriptor that is ready.
+    /// Waits until a descriptor is ready, until ``wake()`` is called, or until `milliseconds` have passed, and calls
+    /// `body` with each descriptor that is ready.
     package func wait(_ milliseconds: Int32, _ body: (Int32, Readiness) -> Void) {
         withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: Self.maxEvents) { events in
             let count = epoll_wait(epoll.rawValue, events.baseAddress, Int32(events.count), milliseconds)

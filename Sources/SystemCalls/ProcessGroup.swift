@@ -39,7 +39,7 @@ package final class ProcessGroup: Sendable {
             standard: [try FileDescriptor.open("/dev/null", .readOnly), file, file])
     }
 
-    /// Starts a program with default actions of all signals, of which it blocks none.
+    /// Starts a program. All signals have their default actions, and none is blocked.
     /// - Parameters:
     ///   - program: the path of the program.
     ///   - arguments: the arguments after the name of the program.

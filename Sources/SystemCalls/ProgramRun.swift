@@ -3,8 +3,8 @@ import Glibc
 
 /// One run of a program as a separate process group: its input, its output up to a limit, and a time limit.
 ///
-/// The program inherits no descriptor and no variable of this process except those that are named here. At its end the
-/// processes that it started are ended, too, unless they have left its group.
+/// The program inherits no descriptor and no variable of this process except those that are named here. When the
+/// program has ended, the processes that it started are ended, too, unless they have left the process group.
 package struct ProgramRun: Sendable {
     /// The standard input of the program.
     package enum Input: Sendable {
@@ -12,8 +12,8 @@ package struct ProgramRun: Sendable {
         case bytes([UInt8])
         /// The file from the offset of the descriptor on. The program can seek if the file can.
         case file(FileDescriptor)
-        /// The bytes that a closure copies into a buffer, from an offset on. It returns their number, which is 0 at the
-        /// end, or `nil` if it has failed. It is called on another thread. The program cannot seek.
+        /// The bytes from a closure, which is called on another thread. It copies bytes from an offset on into a
+        /// buffer, and returns their number: 0 at the end, `nil` if it has failed. The program cannot seek.
         case stream(@Sendable (UnsafeMutableRawBufferPointer, Int64) -> Int?)
     }
 
@@ -90,7 +90,8 @@ package struct ProgramRun: Sendable {
         self.timeout = timeout
     }
 
-    /// Why this process cannot execute a program, as far as its file shows; `nil` if it can.
+    /// The reason why this process cannot execute a program, according to the attributes of the file; `nil` if there is
+    /// none.
     package static func obstacle(to program: String) -> Errno? {
         var status = stat()
         guard stat(program, &status) == 0 else { return .current }
@@ -111,7 +112,7 @@ package struct ProgramRun: Sendable {
         }
     }
 
-    /// Starts the program. At the return of this function only the program has the writing ends of the pipes.
+    /// Starts the program. When this function has returned, only the program has the writing ends of the pipes.
     private func start() throws(Errno) -> (ProcessGroup, output: OutputCollector, errors: OutputCollector, InputFeed?) {
         guard program.hasPrefix("/") else { throw .invalidArgument }
         let output = try FileDescriptor.pipe()
@@ -150,7 +151,7 @@ package struct ProgramRun: Sendable {
         var output = output
         var errors = errors
         let deadline = SystemClock.deadline(in: timeout)
-        /// Why the program is ended, and the time at which it is killed.
+        /// The reason why the program is ended, and the time at which it is killed.
         var stop: (outcome: Outcome, killTime: Int64)?
         var wait: Int32 = 1
         while group.currentEnding == nil {

@@ -30,8 +30,8 @@ package final class WorkerThread: Sendable {
     /// there are none.
     package static func yieldProcessor() { _ = sched_yield() }
 
-    /// Sets whether other threads that wake up preempt the current thread, and the current thread does not preempt others
-    /// when it wakes up (`SCHED_BATCH`, sched(7)). Threads that wake up preempt those with longer turns since Linux 6.12.
+    /// Sets whether the current thread yields to others (`SCHED_BATCH`, sched(7)). If it does, it does not preempt
+    /// other threads when it wakes up, and since Linux 6.12 its longer turns let other threads that wake up preempt it.
     ///
     /// An error is ignored: the thread works with the default policy, too. If the operator has chosen another policy for
     /// the process, all threads keep it.

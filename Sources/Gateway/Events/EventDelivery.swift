@@ -178,8 +178,8 @@ public final class EventDelivery: Sendable {
         if !entries.isEmpty { state.notifyAll() }
     }
 
-    /// The time in milliseconds since 1970 by the clock of the store, as in the events, without changes by which this clock
-    /// was set forward while this object existed: they must not make events old.
+    /// The time in milliseconds since 1970 by the clock of the store, as in the events. If this clock is set forward
+    /// while this object exists, the change is not included: it must not make events old.
     private var wallMilliseconds: Int64 {
         let elapsed = (SystemClock.monotonicNanoseconds() - createdAt) / 1_000_000
         return min(store.configuration.clock().wall / 1_000_000, wallAtCreation + elapsed)
@@ -194,7 +194,7 @@ public final class EventDelivery: Sendable {
         }
         if delivered.isEmpty { return }
         do throws(StoreError) { try store.updateEvents(delivered: delivered, setAside: []) } catch {
-            // They are removed later, or delivered again after a restart.
+            // The events are removed later, or delivered again after a restart.
             state.withLock { $0.delivered += delivered }
         }
     }

@@ -165,8 +165,8 @@ extension ClientUpload {
 
     private static let maxRedirections = 5
 
-    /// After 307 and 308 the request is sent to another URI with the same method and content (RFC 9110 sections 15.4.8
-    /// and 15.4.9).
+    /// Follows a redirection: after 307 and 308 the request is sent to another URI with the same method and content
+    /// (RFC 9110 sections 15.4.8 and 15.4.9).
     mutating func follow(_ head: ClientResponseHead, of request: ClientRequest) {
         redirections += 1
         guard let location = head.location else { return stop(.refused(head.status)) }
@@ -196,7 +196,7 @@ extension ClientUpload {
 }
 
 extension RequestContent {
-    /// The size of content that the server rejected as too large, of which `sent` bytes were sent; `nil` if it was
+    /// The size of content that the server rejected as too large, after `sent` bytes of it were sent; `nil` if it was
     /// empty.
     func size(sent: Int64) -> Int64? {
         switch self {

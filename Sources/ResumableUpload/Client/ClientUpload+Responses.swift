@@ -49,7 +49,7 @@ extension ClientUpload {
         [.temporaryRedirect, .permanentRedirect].contains(status) && request.kind != .cancel
     }
 
-    /// A final response and what is known about its request.
+    /// A final response, and the properties of its request that determine the next step.
     struct ReceivedResponse {
         let head: ClientResponseHead
         let sent: Int64
@@ -168,7 +168,7 @@ extension ClientUpload {
         }
     }
 
-    /// The server has completed the upload, and its response cannot be retrieved.
+    /// Ends an upload that the server has completed, and whose response cannot be retrieved.
     mutating func endWithoutAnswer(_ head: ClientResponseHead) {
         completed = nil
         if let length = intent.length, acknowledged < length { return fail(.answerLost) }

@@ -89,7 +89,7 @@ public struct Identity: Sendable, Hashable {
     public static let anonymous = Identity(principal: "anonymous")
 }
 
-/// Why a request is not authorized.
+/// The reason why a request is not authorized.
 public struct AuthorizationRefusal: Error, Sendable {
     /// The problem document of the response, with its status.
     public let problem: ProblemDetails
@@ -117,7 +117,7 @@ public struct AuthorizationRefusal: Error, Sendable {
             challenge: response.fields["WWW-Authenticate"], response: response)
     }
 
-    /// No decision is possible now: 503.
+    /// A refusal because no decision is possible now: 503.
     package static func undecided(code: String, detail: String) -> AuthorizationRefusal {
         AuthorizationRefusal(ProblemDetails(status: 503, detail: detail, code: code))
     }

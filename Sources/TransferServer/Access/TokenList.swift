@@ -164,7 +164,7 @@ public struct TokenList: Sendable, Hashable {
         return found
     }
 
-    /// Compares all bytes, whatever they are.
+    /// Compares all bytes, even after a difference.
     static func isEqual(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
         var difference: UInt8 = 0

@@ -102,7 +102,8 @@ struct RequestSource {
     }
 }
 
-/// What the sender of a request may do with files, for the page.
+/// The operations on files that the sender of a request may perform. The page gets them in the response that begins its
+/// session.
 struct SessionAccess {
     private let principal: String
     /// The paths for which the token is valid, as the client requests them; empty: all paths, or none if ``scopes`` has

@@ -23,7 +23,7 @@ final class ConnectionEntry: Sendable {
         case discarding
     }
 
-    /// Why the server closed the connection.
+    /// The reason why the server closed the connection.
     enum CloseReason: String, Sendable, CaseIterable {
         /// Another request took the upload over or canceled it.
         case takenOver = "taken-over"
@@ -165,7 +165,7 @@ final class ConnectionEntry: Sendable {
         }
     }
 
-    /// Why the server closed the connection; `nil` if it is open or the client closed it.
+    /// The reason why the server closed the connection; `nil` if it is open or the client closed it.
     var closeReason: CloseReason? { state.withLock { $0.closeReason } }
 
     /// Whether the client still waits for a response.

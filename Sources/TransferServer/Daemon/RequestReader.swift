@@ -67,7 +67,7 @@ struct RequestReader {
     /// Whether the source may have more input that can be read without waiting.
     private(set) var canHaveMore = false
 
-    /// The request whose substitute was written last, until ``nextRequest()``.
+    /// The last request whose head was written for libmicrohttpd; `nil` after ``nextRequest()`` has returned it.
     private var request: ReceivedRequest?
 
     /// Whether a read would return bytes or the end of the input, even if the socket has no input.
@@ -78,8 +78,8 @@ struct RequestReader {
         }
     }
 
-    /// Returns the request whose substitute was written last. Each request is returned only once; `nil` if there is no
-    /// new request.
+    /// Returns the last request whose head was written for libmicrohttpd. Each request is returned only once; `nil` if
+    /// there is no new request.
     mutating func nextRequest() -> ReceivedRequest? {
         defer { request = nil }
         return request
@@ -206,8 +206,8 @@ struct RequestReader {
         case .refused: discard()
         }
         var bytes = request.substitute
-        // libmicrohttpd sends a response sooner, with one system call less, if it receives the entire request at once. The
-        // next buffer must have room for all of the content.
+        // libmicrohttpd sends a response sooner, with one system call less, if it receives the entire request at once.
+        // The buffer of ``readContent(into:from:)`` has room for content of this size.
         isEndWritten =
             if case .content(let length) = place {
                 length <= Int64(Self.headPiece) && pending.count - pendingStart >= length
@@ -221,7 +221,8 @@ struct RequestReader {
     // MARK: - Content
 
     /// Fills `output` with content of the last request that has arrived, decoded.
-    /// - Parameter output: at least as large as ``headPiece``, so that it has room for all content whose end is written.
+    /// - Parameter output: at least as large as ``headPiece``, so that it has room for content whose end was written
+    ///   together with the head.
     mutating func readContent(
         into output: UnsafeMutableRawBufferPointer, from source: some ByteSource
     ) -> Content {

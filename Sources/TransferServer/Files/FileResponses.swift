@@ -75,7 +75,7 @@ struct FileResponses {
         do throws(StoreError) {
             return try file.downloadURL(with: signed).flatMap { $0.utf8.count <= Self.maxRedirection ? $0 : nil }
         } catch {
-            // Then reading the file fails as well, and the server reports why.
+            // If the storage fails, reading the file fails as well, and the server reports the error.
             return nil
         }
     }

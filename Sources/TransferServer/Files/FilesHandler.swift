@@ -19,7 +19,7 @@ public struct FilesHandler: TargetHandler, SynchronousHandler {
     ///   - store: the store with the files, which is the same as that of the server.
     ///   - shouldShowActiveTypes: whether types that browsers run or render as pages, such as HTML, SVG and PDF, are shown
     ///     in a sandbox. Otherwise they are attachments, which browsers save.
-    ///   - resourcePolicy: which pages may embed files without CORS.
+    ///   - resourcePolicy: the pages that may embed files without CORS.
     ///   - shouldRejectFormData: whether `multipart/form-data` is rejected with status 415, even by `PUT`. HTML forms and
     ///     `curl -F` send this type. Otherwise the entire form is stored as the file. `POST` to a collection always
     ///     rejects this type.
@@ -282,7 +282,7 @@ extension ProblemDetails {
         status: 404, detail: "The file does not exist. It appears when its upload is complete.", code: "no-such-file")
 }
 
-/// Which pages may embed a response without CORS: the values of `Cross-Origin-Resource-Policy` (the Fetch standard).
+/// The pages that may embed a response without CORS: the values of `Cross-Origin-Resource-Policy` (the Fetch standard).
 public enum ResourcePolicy: String, Sendable, Hashable, CaseIterable {
     /// Pages of the server's own origin.
     case sameOrigin = "same-origin"

@@ -2,7 +2,7 @@ import HTTPSemantics
 
 /// The page of a listing that the query of a URL selects.
 struct ListingQuery: Sendable, Hashable {
-    /// Why a query is rejected. The raw value is the stable code of problem documents.
+    /// The reason why a query is rejected. The raw value is the stable code of problem documents.
     enum Refusal: String, Error {
         case invalidLimit = "invalid-limit"
         case invalidCursor = "invalid-cursor"

@@ -32,8 +32,8 @@ struct TrustedProxies: Sendable {
         return origin
     }
 
-    /// The fields with which a request is forwarded: those of a trusted peer, with the part of this server added
-    /// (RFC 7239, RFC 9110 section 7.6.3). Those of any other peer are replaced, except for `Via`.
+    /// The fields with which a request is forwarded (RFC 7239, RFC 9110 section 7.6.3). This server adds its part to
+    /// the fields of a trusted peer, and replaces the fields of any other peer, except for `Via`.
     /// - Parameters:
     ///   - host: the authority that was requested from this server.
     ///   - scheme: the scheme of the connection.

@@ -31,10 +31,10 @@ package protocol Exchange: AnyObject {
     func receive(_ bytes: UnsafeRawBufferPointer) -> RequestStep?
     /// Handles the regular end of the content.
     func finish() -> RequestStep
-    /// Handles the end of the request, or that nothing more is passed to this exchange. It may be called twice.
+    /// Called when the request ends, or when nothing more is passed to this exchange. It may be called twice.
     func end(_ end: RequestEnd)
-    /// The time after which ``hasEarlyResponse`` is read again while content is awaited, in milliseconds; `nil` if it
-    /// cannot become true then.
+    /// The time after which ``hasEarlyResponse`` is read again while content is awaited, in milliseconds; `nil` if
+    /// ``hasEarlyResponse`` cannot become true while content is awaited.
     var checkInterval: Int32? { get }
     /// Whether ``check()`` has an interim or final response to send, or other work.
     var hasEarlyResponse: Bool { get }

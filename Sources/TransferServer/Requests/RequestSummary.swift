@@ -15,7 +15,7 @@ struct RequestSummary: Sendable {
     let received: Int64
     let sent: Int64
     let nanoseconds: Int64
-    /// Why the request was interrupted; `nil` if it was not.
+    /// The reason why the request was interrupted; `nil` if it was not.
     let interruption: String?
     let origin: RequestOrigin
     let principal: String?

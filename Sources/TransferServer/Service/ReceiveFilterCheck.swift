@@ -18,7 +18,7 @@ enum ReceiveFilterCheck {
     private static let timeout: Int64 = 5_000_000_000
 
     /// - Parameter credentials: the credentials of the server; if not `nil`, a connection with TLS is tested, too.
-    /// - Returns: how the test failed; `nil` if the filter is effective.
+    /// - Returns: a description of the failure; `nil` if the filter is effective.
     /// - Throws: `Errno` if the system cannot create a thread for the daemon.
     static func failure(credentials: CurrentCredentials?) throws(Errno) -> String? {
         if let reason = try failureOfConnection(nil) { return reason }

@@ -10,7 +10,7 @@ import UploadStorage
 /// `/onward/`, and `/healthz`, `/readyz` and `/metrics`. From its start on the process ignores SIGPIPE. Only
 /// ``run(stoppingOn:)`` handles other signals. The server never ends the process.
 public final class Server: Sendable {
-    /// Why a server could not start.
+    /// The reason why a server could not start.
     public enum StartError: Error, Sendable, CustomStringConvertible {
         /// The server cannot listen on an address; the second value is the system error.
         case cannotListen(SocketAddress, Errno)

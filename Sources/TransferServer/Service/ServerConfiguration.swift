@@ -23,7 +23,7 @@ public struct ServerConfiguration: Sendable {
     /// Whether 104 is sent to clients that support it. Some proxies handle a 104 as the final response.
     public var shouldSendInterimResponses: Bool
     /// The maximum number of open connections. If there is one more, the slowest connection of the client with the most
-    /// connections is closed. It can be the new one.
+    /// connections is closed. The new connection itself can be the slowest.
     public var maxConnections: Int
     /// The limits that are announced and enforced for every upload, in bytes; `maxAge` is the lifetime of an upload in
     /// seconds.

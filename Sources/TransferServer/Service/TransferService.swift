@@ -183,7 +183,7 @@ final class TransferService: RequestService {
     }
 
     /// The request that created an upload; `nil` if there is none.
-    /// - Throws: a refusal if the store fails. Whether the request needs credentials is unknown then.
+    /// - Throws: a refusal if the store fails, because it is then unknown whether the request needs credentials.
     private func upload(_ id: UploadID) throws(AuthorizationRefusal) -> NewUpload? {
         do throws(StoreError) { return try store.record(id, shouldConfirmHold: false).upload } catch {
             let problem = ProblemDetails(error)
@@ -205,8 +205,8 @@ final class TransferService: RequestService {
         return Response(status: 204, fields: fields)
     }
 
-    /// Why this identity may not perform an operation on a target, or on the server itself if `target` is `nil`; `nil`
-    /// if it may.
+    /// The reason why this identity may not perform an operation on a target, or on the server itself if `target` is
+    /// `nil`; `nil` if it may.
     func refusal(of identity: Identity, _ operation: AccessOperation, on target: Target?) -> AuthorizationRefusal? {
         refusal(of: identity, operation, at: target?.location)
     }
@@ -215,8 +215,8 @@ final class TransferService: RequestService {
         authorizer.refusal(of: identity, operation, at: path)
     }
 
-    /// Why the identity that has sent a request may not complete an upload now; `nil` if it may. If the request began more
-    /// than ``identityLifetime`` nanoseconds ago, its sender is identified again.
+    /// The reason why the identity that has sent a request may not complete an upload now; `nil` if it may. If the
+    /// request began more than ``identityLifetime`` nanoseconds ago, its sender is identified again.
     func refusal(
         ofCompletionBy request: RequestContext, _ identity: Identity, on target: Target
     ) -> AuthorizationRefusal? {
@@ -322,7 +322,7 @@ final class TransferService: RequestService {
         )
     }
 
-    /// Why the client, a proxy or the configuration does not allow interim responses; `nil` if they do.
+    /// The reason why the client, a proxy or the configuration does not allow interim responses; `nil` if they do.
     private func withholding(_ request: Fields) -> InterimObstacle? {
         if !configuration.shouldSendInterimResponses { return .turnedOff }
         return request.values(ServerFieldName.interim).contains { $0.lowercased() == "off" } ? .declined : nil

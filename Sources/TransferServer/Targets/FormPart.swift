@@ -110,8 +110,8 @@ public struct FormPart: Sendable {
     /// ``TargetHandler/isCompletionRepeatable``. During this call the copy counts against the quota of the principal.
     /// - Parameter publication: the name, the fields, and the response that this method returns. The handler returns
     ///   the response to the client.
-    /// - Returns: The result of the condition of the publication if it is not `nil`; its response `refused` if the file
-    ///   could not be published; otherwise the result of its function `response`.
+    /// - Returns: The response of `condition` if it rejected the file, `refused` if the file could not be published,
+    ///   otherwise the response of `response`.
     /// - Throws: `StoreError`. If the handler throws it, the client gets the status that describes the error, such as
     ///   409 or 507, otherwise 500.
     public func publish(_ publication: Publication) async throws(StoreError) -> Response {

@@ -95,7 +95,7 @@ struct TargetEndpoint {
     }
 
     /// The response of the handler, with the fields that the server adds.
-    /// - Parameter isPersonal: whether only clients with credentials get it.
+    /// - Parameter isPersonal: whether only clients with credentials get the response.
     private func response(to wanted: TargetRequest, isPersonal: Bool) -> Response {
         var response = handlerResponse(to: wanted)
         if response.status == .notFound, let page {
@@ -227,9 +227,9 @@ struct TargetEndpoint {
         return isFinal ? responses.finished(response, state: state, uploadLocation: nil) : response
     }
 
-    /// Whether all content has arrived, and the upload of a file ends immediately, so that its row is created only at its
-    /// end. Other handlers, and checks of files, may take long, and may keep the upload's idempotency key. A client that
-    /// expects 100 has not sent content yet.
+    /// Whether all content has arrived, and the upload of a file ends immediately, so that its row is created only at
+    /// its end. Other handlers, and checks of files, need the row at the beginning: they may take long, and they may
+    /// store the idempotency key of the upload. A client that expects 100 has not sent content yet.
     private func contentArrivesNow() -> Bool {
         route.synchronous?.isCompletedSynchronously == true && !request.fields.contains("Expect")
             && request.receiveShortContent()

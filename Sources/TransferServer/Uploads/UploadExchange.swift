@@ -41,9 +41,9 @@ final class UploadExchange: Exchange {
     private var isRemoved = false
     /// Whether another request, perhaps to another server, may have reported a later offset.
     private var isTakenOver = false
-    /// The 104 response of a creation that is sent immediately before the response, because another server cannot find the
-    /// upload before. So a client that gets the URL can use it at any server. All its content has arrived, so it has
-    /// nothing to send for which it needs the URL earlier.
+    /// The 104 response of a creation whose content has arrived completely. It is sent immediately before the final
+    /// response, because other servers cannot find the upload earlier, and a client must be able to use the URL at any
+    /// server. The client does not need the URL earlier, because it has nothing more to send.
     private var announcement: ResponseHead?
 
     private init(
@@ -112,7 +112,8 @@ final class UploadExchange: Exchange {
     // If the storage fails, the client gets a response although it sends nothing. The interval is a second, because
     // many clients can pause at the same time.
     var checkInterval: Int32? { lease.canFail ? 1000 : nil }
-    // Also true if bytes have to become durable while the client pauses: ``check()`` then starts that.
+    // This is also true if bytes have to become durable while the client pauses: ``check()`` starts the
+    // synchronization.
     var hasEarlyResponse: Bool { lease.canFail && (!lease.isCurrent || isAcknowledgmentDue) }
 
     func check() -> RequestStep? {

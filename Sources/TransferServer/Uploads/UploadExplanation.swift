@@ -13,7 +13,7 @@ struct UploadExplanation: Sendable, Hashable {
         case append
     }
 
-    /// Why no offsets are reported while content is received.
+    /// The reason why no offsets are reported while content is received.
     enum ProgressObstacle: Sendable, Hashable {
         /// The interop version has no interim responses with offsets.
         case version(Int)
@@ -34,7 +34,7 @@ struct UploadExplanation: Sendable, Hashable {
     /// The code of the final response, if it is an error.
     var refusal: String?
 
-    /// Why no interim response was sent; `nil` if one was sent.
+    /// The reason why no interim response was sent; `nil` if one was sent.
     var omission: InterimOmission? {
         guard announcements + offsets == 0 else { return nil }
         switch handling {
@@ -80,7 +80,7 @@ struct UploadExplanation: Sendable, Hashable {
     }
 }
 
-/// Why a request with content got no interim response.
+/// The reason why a request with content got no interim response.
 enum InterimOmission: Sendable, Hashable {
     case withheld(InterimObstacle)
     case plain(Creation.PlainReason)
