@@ -104,7 +104,7 @@ onward_multi_set_long(CURLM *multi, CURLMoption option, long value)
     return (curl_multi_setopt)(multi, option, value);
 }
 
-/* CURLMOPT_SOCKETFUNCTION and CURLMOPT_TIMERFUNCTION, which get this object. */
+/* Sets CURLMOPT_SOCKETFUNCTION and CURLMOPT_TIMERFUNCTION. libcurl passes the object to both functions. */
 static inline void
 onward_multi_set_event_functions(CURLM *multi, int (*socket)(CURL *, curl_socket_t, int, void *, void *),
                                  int (*timer)(CURLM *, long, void *), void *object)

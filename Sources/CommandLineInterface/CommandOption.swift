@@ -146,8 +146,8 @@ package struct OptionParser<Settings> {
         }
     }
 
-    /// Reads the environment variables, and then a command line, which overrides them, and returns its operands. They can
-    /// precede and follow options; after `--` everything is an operand.
+    /// Reads the environment variables, and then a command line, which overrides them, and returns its operands.
+    /// Operands can precede and follow options; after `--` everything is an operand.
     package func operands(
         of arguments: [CommandArgument], environment: [String: String] = [:], into settings: inout Settings
     ) throws(OptionError) -> [CommandArgument] {

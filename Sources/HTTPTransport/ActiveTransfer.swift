@@ -4,7 +4,7 @@ import SystemCalls
 
 /// A running exchange. Used on the thread of the engine only.
 final class ActiveTransfer {
-    /// What the loop does next.
+    /// The next step of the loop.
     enum Step {
         case proceed
         case end(TransportFailure?)
@@ -45,7 +45,7 @@ final class ActiveTransfer {
     private var hasChanged = true
     /// Whether libcurl may send content from its buffer, which it does not report.
     private var isSending = false
-    /// The time at which the time alone requires a call of ``keepTime(_:)``.
+    /// The time of the next call of ``keepTime(_:)`` if nothing happens before.
     private var dueAt = Int64.max
 
     /// - Parameters:
@@ -174,8 +174,8 @@ final class ActiveTransfer {
     /// Stops sending once the response has begun: first sending is paused. After half of ``maxEarlySilence`` the content
     /// is aborted, so that libcurl sends the bytes in its buffer. After that, ``keepTime(_:)`` ends the transfer.
     ///
-    /// After an error status, libcurl stops by itself on some connections. Otherwise it does not detect the end of the
-    /// response while sending is paused.
+    /// After an error status, libcurl stops by itself on some connections. In all other cases libcurl does not detect
+    /// the end of the response while sending is paused.
     /// - Returns: whether libcurl has to be resumed.
     private func stopSending(_ now: Int64, _ next: inout Int64) -> Bool {
         guard hasEarlyHead else { return false }
@@ -338,8 +338,8 @@ extension ActiveTransfer: EasyHandle.Delegate {
         guard let before = sender else { return 0 }
         if receiver.head != nil, !before.isAborted { return sender?.hold() ?? 0 }
         let count = sender?.read(into: buffer, now: SystemClock.monotonicNanoseconds()) ?? 0
-        // A server that responds early may then reset the connection. A write would fail, and the response would be
-        // lost, so the response has to be read first.
+        // A server that has responded early may reset the connection. Then a write would fail, and the response would
+        // be lost, so the response has to be read first.
         if count > 0, count <= buffer.count, !hasPausedForInput, let socket = openSocket,
             SocketState(descriptor: socket).hasInput
         {

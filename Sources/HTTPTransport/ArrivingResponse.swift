@@ -3,7 +3,7 @@ import HTTPSemantics
 /// Parses the response to one request as it arrives (RFC 9112), more strictly than libcurl: see ``ResponseHeadReader``.
 /// Its content is kept, without the framing, until it is read.
 struct ArrivingResponse {
-    /// What follows in the input.
+    /// The part of the response that follows in the input.
     private enum Place {
         case head
         /// The number of bytes of content that have not arrived.

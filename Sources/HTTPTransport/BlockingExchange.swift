@@ -45,7 +45,7 @@ package final class BlockingTransport: Sendable {
             defer { idle.removeFirst(surplus) }
             return Array(idle.prefix(surplus))
         }
-        // They are closed outside the lock.
+        // The unused connections are closed here, outside the lock.
         withExtendedLifetime(unused) {}
     }
 }
@@ -117,7 +117,7 @@ package final class BlockingExchange {
             let canSend = !isEarly && sendFailure == nil && writer?.isSent == false && !isAwaitingSource
             let hasInput = connection.canHaveInput && response.hasRoom
             let ready = socket.wait(forInput: response.hasRoom, output: canSend, hasInput ? 0 : wait)
-            // What has arrived is read first. It can be a response after which no more of the request is sent.
+            // Input is read first: it can contain a response after which no more of the request is sent.
             if ready.input || hasInput { receive() }
             if ready.output, result == nil { send() }
         }
@@ -223,7 +223,7 @@ package final class BlockingExchange {
 
     // MARK: The request
 
-    /// Whether bytes of the request wait until they can be passed to the kernel, or did so at the end.
+    /// Whether bytes of the request wait until they can be passed to the kernel, or waited when the exchange ended.
     package var isSending: Bool {
         guard result == nil else { return hasEndedWhileSending }
         return writer?.isSent == false && !isAwaitingSource
@@ -276,7 +276,7 @@ package final class ArrivingContent: GrowingSource, @unchecked Sendable {
         return body()
     }
 
-    /// No more bytes follow.
+    /// Records that no more bytes follow.
     package func end() { isEnded = true }
 
     /// Whether bytes or the end can be read.

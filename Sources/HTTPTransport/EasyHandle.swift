@@ -9,14 +9,14 @@ final class EasyHandle {
 
     /// The calls that libcurl makes during a transfer, on its thread.
     protocol Delegate: AnyObject {
-        /// The connection is ready, and the request is about to be sent.
+        /// Called when the connection is ready, before the request is sent.
         /// - Parameter localPort: the local port of the connection.
         /// - Returns: whether the request may be sent.
         func willSend(localPort: Int32) -> Bool
         /// - Returns: the number of bytes that were written to `buffer`; 0 at the end of the content;
         ///   `CURL_READFUNC_PAUSE` or `CURL_READFUNC_ABORT`.
         func read(into buffer: UnsafeMutableRawBufferPointer) -> Int
-        /// libcurl needs the content again from its beginning.
+        /// Called when libcurl needs the content again from its beginning.
         /// - Returns: whether that is possible.
         func rewind() -> Bool
         /// - Returns: whether to continue.
@@ -138,7 +138,7 @@ final class EasyHandle {
 
     // MARK: A connection without a transfer
 
-    /// What ``receive(into:)`` and ``send(_:)`` have done.
+    /// The outcome of ``receive(into:)`` and ``send(_:)``.
     enum Outcome {
         /// The number of bytes, at least one.
         case bytes(Int)

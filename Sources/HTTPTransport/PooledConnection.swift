@@ -4,7 +4,7 @@ import SystemCalls
 
 /// A connection that libcurl makes, with TLS if the URI of the request requires it. Its user sends and receives bytes.
 final class PooledConnection: @unchecked Sendable {
-    // One thread at a time uses it: the one that has removed it from the idle connections.
+    // One thread at a time uses a connection: the thread that has removed it from the idle connections.
 
     /// The result of a call that does not wait.
     enum Transfer {
@@ -73,7 +73,7 @@ final class PooledConnection: @unchecked Sendable {
 
     // MARK: While the connection is open
 
-    /// Receives bytes, without waiting, and calls `body` with them. It may change the memory.
+    /// Receives bytes, without waiting, and calls `body` with them. `body` may change this memory.
     func receive(_ body: (UnsafeMutableRawBufferPointer) -> Void) -> Transfer {
         switch easy.receive(into: buffer) {
         case .bytes(let count):
@@ -105,7 +105,7 @@ final class PooledConnection: @unchecked Sendable {
 
     // MARK: Between two requests
 
-    /// The connection is not used from this time on.
+    /// Records that no request uses the connection from this time on.
     func becomeIdle(at now: Int64) {
         idleSince = now
         isReused = true

@@ -104,7 +104,7 @@ struct RequestWriter {
         bytes.withUnsafeBytes { body(UnsafeRawBufferPointer(rebasing: $0[unsent])) }
     }
 
-    /// Notes that so many bytes were sent.
+    /// Notes that `count` bytes were sent.
     mutating func advance(_ count: Int) { unsent = (unsent.lowerBound + count)..<unsent.upperBound }
 
     // MARK: The head

@@ -57,7 +57,7 @@ final class EngineCommands: ExchangeCommands {
         var waiting: [Command] = []
         /// The queue that wakes the engine's thread; `nil` if the thread accepts no commands.
         var queue: EventQueue?
-        /// Whether the engine's thread waits, or is about to.
+        /// Whether the engine's thread waits, or begins to wait. In both cases the next command has to wake it.
         var isThreadWaiting = false
     }
 

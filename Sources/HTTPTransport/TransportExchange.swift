@@ -126,7 +126,7 @@ package final class TransportExchange: Sendable {
         for continuation in waiting { continuation.resume(returning: result) }
     }
 
-    /// Ends an exchange of which nothing was sent.
+    /// Ends an exchange before anything was sent.
     package func end(_ failure: TransportFailure) { end(TransportResult(failure)) }
 }
 
@@ -177,7 +177,7 @@ package struct TransportResult: Sendable {
         self.metrics = metrics
     }
 
-    /// The result of an exchange of which nothing was sent.
+    /// The result of an exchange that ended before anything was sent.
     package init(_ failure: TransportFailure) {
         self.init(
             head: nil, content: [], sent: 0, received: 0, hasSourceEnded: false, failure: failure,

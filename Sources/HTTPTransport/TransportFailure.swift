@@ -2,7 +2,7 @@ import CCurl
 import HTTPSemantics
 import SystemCalls
 
-/// Why an exchange has no complete response.
+/// The reason why an exchange has no complete response.
 package enum TransportFailure: Error, Sendable, Hashable {
     /// The host's address could not be found.
     case resolve

@@ -4,7 +4,8 @@ import SystemCalls
 import TLS
 import TransferServer
 
-/// The content of the token file, the certificate, the key and the secrets of events. They are read again on SIGHUP.
+/// The contents of the token file, the certificate, the key and the secrets of events. The files are read again on
+/// SIGHUP.
 struct CredentialFiles {
     private let settings: ServeSettings
     private let authorizer: TokenAuthorizer?
@@ -55,8 +56,8 @@ struct CredentialFiles {
             configuration.authorizer = application
         }
         if !settings.routes.isEmpty {
-            // Without tokens only requests from this machine are allowed to use files, but a client of a route can be
-            // elsewhere, so nothing but the routes is served then.
+            // Without tokens only requests from this machine may use files. As a client of a route can be elsewhere,
+            // only the routes are served in this case.
             let base =
                 configuration.authorizer ?? RoutesOnlyAuthorizer(isAnonymousAllowed: configuration.isAnonymousAllowed)
             configuration.authorizer = GatewayAuthorizer(

@@ -91,9 +91,9 @@ enum Onward {
         Command("events", EventsCommand.page) { EventsCommand.run($0) },
     ]
 
-    /// One command. The page of a command that is not called, with all its options, is not made.
+    /// One command. Its page, which has all options, is created only when it is needed.
     struct Command: Sendable {
-        /// The same name as that of the page.
+        /// The name of the command, which is also the name of its page.
         let name: String
         let run: @Sendable ([CommandArgument]) -> ExitStatus
         private let makePage: @Sendable () -> ManualPage

@@ -3,7 +3,7 @@ import SystemCalls
 import TransferServer
 import UploadStorage
 
-// What a person reads when the server starts, or cannot start.
+// Messages for a person who starts the server, also if it cannot start.
 extension ServeCommand {
     /// The commands to try, shown at the start.
     static func explanation(of server: Server, _ settings: ServeSettings) -> String {

@@ -6,7 +6,7 @@ import SystemCalls
 final class ServiceManager: Sendable {
     private let environment: ServiceEnvironment
     private let notifications: NotificationSocket?
-    /// Why the notification socket cannot be used; `nil` if the socket can be used or does not exist.
+    /// The reason why the notification socket cannot be used; `nil` if the socket can be used or does not exist.
     let warning: String?
     private let status = Monitor("")
 

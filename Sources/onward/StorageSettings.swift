@@ -4,8 +4,8 @@ import ObjectStorage
 import PostgreSQL
 import UploadStorage
 
-/// Where a command finds uploads and files: in a data directory, or in a PostgreSQL database and an object storage that
-/// several servers share.
+/// The place of the uploads and files of a command: a data directory, or a PostgreSQL database and an object storage
+/// that several servers share.
 struct StorageSettings {
     private static let defaultRoot = "./onward-data"
 
@@ -68,7 +68,7 @@ struct StorageSettings {
         ]
     }
 
-    /// The options of a command that works beside servers.
+    /// The options of a command that can use the storage while servers are running.
     /// - Parameter hasBlobs: whether the command also uses the object storage.
     static func inspectionOptions<Settings>(
         _ path: WritableKeyPath<Settings, StorageSettings> & Sendable, hasBlobs: Bool = true
@@ -83,8 +83,9 @@ struct StorageSettings {
         return both + [blobsOption(path, group: group, "object storage of these servers")]
     }
 
-    /// The environment of a command that works beside servers: the variables of `onward serve`. An option for a data
-    /// directory also overrides the variables of a shared storage, and the other way around.
+    /// The environment of a command that can use the storage while servers are running: the variables of `onward
+    /// serve`. An option for a data directory also overrides the variables of a shared storage, and the other way
+    /// around.
     static func inspectionVariables(_ arguments: [CommandArgument]) -> [String: String] {
         let given = OptionParser<ServeSettings>.names(in: arguments)
         let overridden =

@@ -125,7 +125,7 @@ struct DownloadMachine: Sendable {
     /// Handles the response to the request.
     /// - Parameters:
     ///   - position: the number of bytes that are kept after its content was written.
-    ///   - ending: how the content ended.
+    ///   - ending: the end of the content.
     ///   - now: seconds since 1970.
     mutating func responded(_ head: ClientResponseHead, position: Int64, ending: ContentEnding, now: Int64) {
         guard case .sending = phase else { return }

@@ -42,7 +42,7 @@ extension DownloadOperation {
     }
 
     /// Stores the response, so that a later error can contain it.
-    /// - Returns: how its content has ended; `nil` if its content is not a part of the representation.
+    /// - Returns: the end of its content; `nil` if its content is not a part of the representation.
     func noteResponse(
         _ head: ClientResponseHead, of result: TransportResult, from uri: RequestURI
     ) -> ContentEnding? {

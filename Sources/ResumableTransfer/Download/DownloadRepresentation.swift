@@ -1,7 +1,7 @@
 import HTTPSemantics
 import ResumableUpload
 
-/// The metadata of the representation whose bytes are kept, as the server sent it.
+/// The metadata of a representation, with the values of the fields of the response. The client keeps it with the bytes.
 struct DownloadRepresentation: Sendable, Hashable {
     /// A strong validator, which allows combining bytes of several responses (RFC 9110 section 13.1.5).
     enum Validator: Sendable, Hashable {
@@ -21,7 +21,7 @@ struct DownloadRepresentation: Sendable, Hashable {
     /// The entity tag, weak or strong.
     var entityTag: EntityTag?
     var lastModified: String?
-    /// `Date` of the response with `lastModified`.
+    /// The field `Date` of the response that contained ``lastModified``.
     var date: String?
     /// The length in bytes, with the content coding applied; `nil` while it is unknown.
     var total: Int64?
@@ -58,7 +58,7 @@ extension DownloadRepresentation {
     /// compared only with each other.
     fileprivate static let centuryReference = HTTPDate(secondsSinceEpoch: 1_800_000_000)
 
-    /// The strong validator; `nil` if there is none: bytes of two responses must not be combined then.
+    /// The strong validator. If it is `nil`, bytes of two responses must not be combined.
     ///
     /// A date does not identify coded content, because servers choose the coding for every response.
     var validator: Validator? {

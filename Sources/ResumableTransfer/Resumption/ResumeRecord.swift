@@ -238,8 +238,8 @@ struct SourceRecord: Sendable, Hashable, Codable {
         /// The time of the last change of the content, in nanoseconds since 1970.
         var modified: Int64
         var inode: UInt64
-        /// This value is only for information. It is not compared, because it may be different after a restart of the
-        /// machine.
+        /// The number of the file system. It is only for information and not compared, because it may be different
+        /// after a restart of the machine.
         var device: UInt64
         var owner: UInt32
     }

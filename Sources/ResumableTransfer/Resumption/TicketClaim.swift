@@ -58,8 +58,8 @@ final class TicketClaim: Sendable {
         let claim = TicketClaim(ticket, directory, file)
         let lowest = generation(in: file)
         guard ticket.generation >= lowest else { return .superseded }
-        // This data was saved, because it is used now. So data that was issued before it is not needed any more. If the
-        // disk is full, the earlier data stays valid.
+        // The resume data of this ticket was saved, because it is used now. So earlier resume data is not needed any
+        // more. If the disk is full, the earlier data stays valid.
         if ticket.generation > lowest { try? write(ticket.generation, to: file) }
         return .claimed(claim)
     }

@@ -44,11 +44,11 @@ package final class StateFile: Sendable {
         return stored
     }
 
-    /// Saves resume data for a later run, in place of that which was read or saved last. All other content is kept. If
-    /// that fails, ``saveFailure`` is set, and the earlier state is kept.
+    /// Saves resume data for a later run, in place of the data that was read or saved last. All other content is kept.
+    /// If that fails, ``saveFailure`` is set, and the earlier state is kept.
     /// - Parameters:
     ///   - sent: the position up to which an upload has sent bytes; `nil` for a download.
-    ///   - change: sets what the program stores with the transfer.
+    ///   - change: sets the values that the program stores with the transfer.
     package func save(
         _ data: ResumeData, sent: Int64?, with change: @escaping @Sendable (inout StoredTransfer) -> Void
     ) async {

@@ -1,7 +1,7 @@
 import Foundation
 import SystemCalls
 
-/// The content of a state file: an interrupted transfer, and what the program stores with it.
+/// The content of a state file: an interrupted transfer, and the values that the program stores with it.
 package struct StoredTransfer: Sendable, Hashable {
     /// The data to resume the transfer with. Transfers of a store have data without tickets, because the lock of the
     /// state ensures that only one process at a time uses it.

@@ -23,7 +23,7 @@ extension TransferStore {
     /// removed are left.
     /// - Parameter age: the time since the last change of a file after which it is removed, with a resolution of one
     ///   second.
-    /// - Returns: what was removed.
+    /// - Returns: the entries and files that were removed.
     public func sweep(olderThan age: Duration) async -> Sweep {
         let (time, overflows) = SystemClock.realtimeSeconds().subtractingReportingOverflow(age.components.seconds)
         let limit = overflows ? .max : time

@@ -9,15 +9,15 @@ extension TransferStore {
     /// longer has the upload of the entry, ``Upload/value()`` throws `gone` and the entry is removed: the next call
     /// with this name begins a new upload.
     /// - Parameters:
-    ///   - request: the request that creates the upload. Pass the same one in every launch. An upload that is resumed
-    ///     sends only those of its fields that every request has, such as `Authorization`. Fields that describe the
-    ///     representation (`Content-Type` and others) and conditions (`If-None-Match`, `If-Match`) are sent only when
-    ///     the upload is created. The server evaluates a condition then; Onward evaluates it again when it publishes
-    ///     the file. If a condition is not fulfilled, the upload ends with `preconditionFailed` and the entry is
-    ///     removed.
+    ///   - request: the request that creates the upload. Pass the same request whenever the program starts. If the
+    ///     upload is resumed, only fields that belong in every request are sent, such as `Authorization`. Fields that
+    ///     describe the representation (`Content-Type` and others) and conditions (`If-None-Match`, `If-Match`) are
+    ///     sent only when the upload is created. The server evaluates a condition then; Onward evaluates it again when
+    ///     it publishes the file. If a condition is not fulfilled, the upload ends with `preconditionFailed` and the
+    ///     entry is removed.
     ///   - source: the bytes to upload; the same as before if the upload is resumed.
     ///   - name: the name of the entry, at most 240 bytes. Any characters are allowed.
-    ///   - userInfo: what is stored with the transfer, without secrets. It replaces what was stored before.
+    ///   - userInfo: values to store with the entry, without secrets. They replace the values that are stored.
     /// - Throws: ``TransferError`` with one of the codes `inUse` (another transfer or process is running the entry),
     ///   `sourceChanged`, `invalidRequest` (the entry has another kind, method or URI), `resumeDataInvalid` (the entry
     ///   is damaged), `resumeDataUsed` and `storageUnusable`. The entry is kept.
@@ -39,7 +39,7 @@ extension TransferStore {
     ///   - uri: an absolute http or https URI.
     ///   - fields: further fields of the request, such as `Content-Type`.
     ///   - name: the name of the entry, at most 240 bytes. Any characters are allowed.
-    ///   - userInfo: what is stored with the transfer, without secrets. It replaces what was stored before.
+    ///   - userInfo: values to store with the entry, without secrets. They replace the values that are stored.
     /// - Throws: as ``upload(_:from:as:userInfo:)``, or `noSuchSource` or `sourceUnavailable`.
     public func upload(
         file path: String, to uri: String, fields: Fields = [:], as name: String, userInfo: [String: String] = [:]
@@ -54,7 +54,7 @@ extension TransferStore {
     ///   - url: an absolute http or https URL.
     ///   - fields: further fields of the request, such as `Content-Type`.
     ///   - name: the name of the entry, at most 240 bytes. Any characters are allowed.
-    ///   - userInfo: what is stored with the transfer, without secrets. It replaces what was stored before.
+    ///   - userInfo: values to store with the entry, without secrets. They replace the values that are stored.
     /// - Throws: as ``upload(_:from:as:userInfo:)``, or `noSuchSource` or `sourceUnavailable`.
     public func upload(
         file: URL, to url: URL, fields: Fields = [:], as name: String, userInfo: [String: String] = [:]
@@ -80,7 +80,7 @@ extension TransferStore {
     ///   - destination: the file that is created or replaced when the download is complete; the same as before if the
     ///     download is resumed.
     ///   - name: the name of the entry, at most 240 bytes. Any characters are allowed.
-    ///   - userInfo: what is stored with the transfer, without secrets. It replaces what was stored before.
+    ///   - userInfo: values to store with the entry, without secrets. They replace the values that are stored.
     /// - Throws: ``TransferError`` with one of the codes `inUse` (another transfer or process is running the entry),
     ///   `invalidRequest` (the entry has another kind, URI or destination), `resumeDataInvalid` (the entry is damaged),
     ///   `resumeDataUsed` and `storageUnusable`. The entry is kept.

@@ -110,8 +110,8 @@ extension TransferStore {
         public let isRunning: Bool
         /// The ID of the process that was running the transfer; `nil` if there was none, or if it is unknown.
         public let process: Int32?
-        /// Why the entry cannot be read; `nil` if it can. Such an entry has no ``resumeData`` and no ``userInfo``, and
-        /// can only be discarded.
+        /// The reason why the entry cannot be read; `nil` if it can. Such an entry has no ``resumeData`` and no
+        /// ``userInfo``, and can only be discarded.
         public let damage: TransferError?
         let stored: StoredTransfer?
         /// The name of the file without its suffix.

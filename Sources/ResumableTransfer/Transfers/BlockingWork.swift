@@ -69,7 +69,7 @@ private final class BlockingThreads: Sendable {
         }
     }
 
-    /// Waits for work. The thread is idle until then.
+    /// Waits for work. The thread is idle until there is work.
     /// - Returns: `nil` if the thread is not needed any more.
     private func next() -> (@Sendable () -> Void)? {
         let work = state.wait(until: SystemClock.monotonicNanoseconds() + Self.idleTime) { state in

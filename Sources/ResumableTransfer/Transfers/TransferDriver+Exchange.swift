@@ -270,8 +270,8 @@ package protocol ExchangeHandler: Sendable {
     func received(_ response: TransferResponse, to request: TransferRequest)
 
     /// Decides about a redirection that the transfer would follow.
-    /// - Parameter proposed: the next request, with the fields of the caller. For another origin it has none that may
-    ///   contain credentials.
+    /// - Parameter proposed: the next request, with the fields of the caller. For another origin it has no fields that
+    ///   may contain credentials.
     func redirected(
         by response: TransferResponse, to proposed: TransferRequest
     ) async -> RedirectionDecision

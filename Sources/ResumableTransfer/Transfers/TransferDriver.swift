@@ -143,7 +143,7 @@ final class TransferDriver<Operation: TransferOperation> {
         }
     }
 
-    /// Saves the position of an upload of which nothing else has changed, as ``keepCheckpoint(isDue:)`` does.
+    /// Saves a checkpoint in which only the position of the upload has changed, as ``keepCheckpoint(isDue:)`` does.
     func savePosition() async {
         if store != nil, isPositionDue(SystemClock.monotonicNanoseconds()) { await keepCheckpoint() }
     }

@@ -11,8 +11,8 @@ public struct TransferError: Error, Sendable {
     public enum Code: String, Sendable, Hashable, CaseIterable {
         /// Paused by ``Transfer/pause()``, by its progress object or by canceling the task that awaited it.
         case paused
-        /// Ended by ``Transfer/cancel()``. With ``TransferError/resumeData`` the deletion is not confirmed, and the
-        /// message describes why.
+        /// Ended by ``Transfer/cancel()``. If the error has ``TransferError/resumeData``, the deletion is not
+        /// confirmed, and the message contains the reason.
         case cancelled
 
         /// The name of the host has no address, or could not be resolved.
@@ -45,7 +45,7 @@ public struct TransferError: Error, Sendable {
         /// The server or the proxy requires other credentials (401, 403 or 407).
         case unauthorized
         /// The upload no longer exists on the server, or its lifetime has passed. It cannot be resumed: begin a new
-        /// upload of the same source. A ``TransferStore`` has removed its entry.
+        /// upload of the same source. A ``TransferStore`` has removed the entry of the upload.
         case gone
         /// The upload is larger than the server accepts, or the download larger than its caller accepts.
         case tooLarge = "too-large"
@@ -83,8 +83,8 @@ public struct TransferError: Error, Sendable {
 
         /// The data is not resume data, or has an unsupported version.
         case resumeDataInvalid = "resume-data-invalid"
-        /// The resume data was superseded by later data that has been used, its transfer has ended, or another transfer
-        /// is running with it, in this process or in another one.
+        /// Later resume data of the same transfer was used, the transfer has ended, or another transfer is running with
+        /// this resume data, in this process or in another one.
         case resumeDataUsed = "resume-data-used"
         /// Another transfer, in this process or in another one, is running the entry of a ``TransferStore``.
         case inUse = "in-use"

@@ -41,8 +41,8 @@ extension TransferEvent {
     /// Whether this is the last event.
     var isLast: Bool { kind == .end }
 
-    /// The events of which only the latest one describes the state of a transfer, in the order in which a new stream
-    /// begins with them.
+    /// The kinds of events that describe the state of a transfer. A new stream begins with the latest event of each
+    /// kind, in this order.
     enum Kind: Int, CaseIterable {
         case start, checkpoint, progress, end
     }

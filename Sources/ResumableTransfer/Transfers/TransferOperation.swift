@@ -114,7 +114,7 @@ protocol TransferMachine: Sendable {
     /// Whether a redirection with this status is followed.
     func follows(_ status: Status, to request: ClientRequest) -> Bool
 
-    /// Makes the redirection, of which the machine receives no location, the final response.
+    /// Makes a redirection the final response. The machine gets the redirection without its location.
     mutating func declineRedirection()
 }
 

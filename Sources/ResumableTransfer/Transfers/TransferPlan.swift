@@ -93,7 +93,7 @@ extension UUID {
     }
 }
 
-/// Saves what a later process needs to resume one transfer.
+/// Saves the data that a later process needs to resume one transfer.
 package protocol CheckpointStore: Sendable {
     /// Saves a checkpoint, or the resume data of a transfer that has failed, in place of the previous data. The
     /// transfer waits until this returns.
@@ -108,7 +108,7 @@ package protocol CheckpointStore: Sendable {
     /// - Parameters:
     ///   - data: the resume data of the error with which the transfer has ended.
     ///   - request: the request of the transfer.
-    /// - Throws: an error if the deletion failed; everything is kept then.
+    /// - Throws: an error if the deletion failed. In this case everything is kept.
     func discard(_ data: ResumeData, request: TransferRequest) async throws(TransferError)
 }
 

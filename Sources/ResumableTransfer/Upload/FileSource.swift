@@ -181,7 +181,7 @@ extension FileSource: RecognizableSource {
 }
 
 extension FileStatus {
-    /// Why a file of this kind cannot be uploaded; `nil` for a regular one.
+    /// The reason why a file of this kind cannot be uploaded; `nil` for a regular one.
     fileprivate var reasonAgainstUpload: String? {
         switch kind {
         case .regular: nil

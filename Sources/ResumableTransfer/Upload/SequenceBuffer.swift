@@ -5,7 +5,7 @@ import SystemCalls
 ///
 /// One task appends bytes. The engine's thread reads them, and waits at most for a write of `portion` bytes to the file.
 final class SequenceBuffer: Sendable {
-    /// How far the sequence is read ahead, in bytes.
+    /// The maximum number of bytes that are read ahead of the transfer.
     static let window: Int64 = 4 << 20
     /// The number of bytes whose space is freed in one step.
     private static let releasedPortion: Int64 = 1 << 20

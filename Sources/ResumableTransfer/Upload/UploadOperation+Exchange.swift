@@ -29,7 +29,7 @@ extension UploadOperation {
         isAnnounced = false
         if request.kind == .append {
             let start = request.content.hasBytes ? request.content.start : machine.acknowledged
-            // This event is also sent if the server refused the offset and reported another one.
+            // The resumption is also reported if the server has refused the offset and reported another one.
             if driver.isResuming || start < position { driver.reportResumption(at: start) }
             driver.isResuming = false
         }

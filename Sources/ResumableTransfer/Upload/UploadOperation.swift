@@ -105,7 +105,7 @@ final class UploadOperation: TransferOperation {
         return ClientUpload(resuming: resumed.resumption, intent: intent, retry: configuration.retry, random: random)
     }
 
-    /// How the upload is created. The limits of a known target are not requested again.
+    /// Returns the way in which the upload is created. The limits of a known target are not requested again.
     private static func style(for plan: TransferPlan<UploadOperation>, _ client: TransferClient) -> CreationStyle {
         let style = client.configuration.creation
         guard style == .automatic, let length = total(of: plan), length > CreationStyle.maxSizeWithoutDiscovery,
@@ -198,7 +198,7 @@ final class UploadOperation: TransferOperation {
         return isResumable ? unconfirmedDeletion.asUnconfirmedDeletion(noun: Self.noun) : unconfirmedDeletion
     }
 
-    /// Why the server did not confirm the deletion of the upload resource.
+    /// The reason why the server did not confirm the deletion of the upload resource.
     private var unconfirmedDeletion: TransferError {
         guard driver.lastFailure == nil, let response = driver.response else {
             return driver.lastFailure ?? TransferError(.connectionLost, "The connection was lost.")

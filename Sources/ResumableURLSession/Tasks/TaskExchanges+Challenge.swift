@@ -68,7 +68,7 @@ final class TaskCredentials: Sendable {
         guard let credential, credential.user != nil, credential.password != nil else { return false }
         let key = ProtectionSpaceKey(space)
         state.withLock { state in
-            // A server can have several realms, but a request has only one credential for it.
+            // A server can have several realms, but a request has only one credential for the server.
             for other in state.used.keys where other != key && other.hasSameReceiver(as: key) {
                 state.used[other] = nil
                 state.unconfirmed[other] = nil

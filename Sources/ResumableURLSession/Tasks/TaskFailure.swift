@@ -1,6 +1,7 @@
 import Foundation
 
-/// The reason of a task's failure that no transfer has. It is the underlying error of a `TransferError`.
+/// A reason for the failure of a task that does not come from its transfer. It is the underlying error of a
+/// `TransferError`.
 enum TaskFailure: Error {
     /// The delegate has canceled a challenge.
     case challengeCanceled

@@ -58,7 +58,7 @@ struct TaskMachine: Sendable {
     }
 
     mutating func cancel() -> Command {
-        // A caller waits for resume data that is being created, so a cancellation has no effect then.
+        // While a caller waits for resume data that is being created, a cancellation has no effect.
         guard !isOver, earlyEnd == nil || earlyEnd == .abort else { return .nothing }
         earlyEnd = .cancel
         isOver = true
@@ -96,7 +96,7 @@ struct TaskMachine: Sendable {
         return run == .stopping ? .pause : .nothing
     }
 
-    /// A run has ended.
+    /// Handles the end of a run.
     /// - Parameter isPaused: whether the transfer was paused.
     /// - Returns: `start`, `end`, or `nothing` if the task stays suspended or was over before.
     mutating func runEnded(isPaused: Bool) -> Command {

@@ -3,17 +3,18 @@ import FoundationNetworking
 import ResumableTransfer
 import SystemCalls
 
-/// A task that uses transfers of ResumableTransfer.
+/// A task that performs a transfer of ResumableTransfer.
 protocol TransferTask: URLSessionTask {
     var core: TaskCore { get }
 
-    /// Creates the transfer of a run.
+    /// Creates the transfer of the next run: a task begins a new run whenever it is resumed. `data` is the resume data
+    /// of the previous run; `nil` if the transfer starts from the beginning.
     func open(_ data: ResumeData?) throws(TransferError) -> TaskRun
     /// Reports an event to the delegate.
     func handle(_ event: TransferEvent)
     /// Calls ``willReportEnd()``, reports the end to the delegate or the completion handler, and calls ``didReportEnd()``.
     func conclude(_ ending: Result<TaskCompletion, URLError>, response: HTTPURLResponse?)
-    /// The result of the task after its transfer has failed with `error`.
+    /// Returns the result of a task whose transfer has failed with `error`.
     func ending(of error: TransferError) -> (Result<TaskCompletion, URLError>, HTTPURLResponse?)
 }
 

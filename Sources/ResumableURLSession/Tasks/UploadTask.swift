@@ -2,7 +2,7 @@ import Foundation
 import FoundationNetworking
 import ResumableTransfer
 
-/// A task that uses uploads of ResumableTransfer.
+/// A task that performs an upload of ResumableTransfer.
 final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable {
     enum Body: Sendable {
         case file(URL)
@@ -60,7 +60,8 @@ final class UploadTask: URLSessionUploadTask, TransferTask, @unchecked Sendable 
 }
 
 extension UploadTask {
-    /// A task of a plain `URLSession`. It fails like a task with unusable resume data.
+    /// Creates a task for a plain `URLSession`, which cannot resume an upload. The task fails like a task whose resume
+    /// data is invalid.
     convenience init(refusing data: Data, in session: URLSession, _ recipient: Recipient) {
         let refusal = TransferError(.resumeDataInvalid, "A plain URLSession cannot resume an upload.")
         let core = TaskCore(identifier: 0, session: session, request: nil, refusal: refusal)

@@ -176,7 +176,7 @@ final class SignalWatch: Sendable {
 
     var isStopRequested: Bool { state.withLock { $0.isStopRequested } }
 
-    /// From now on, a signal that requests a stop ends the process immediately if no transfer is running then. A new
+    /// From now on, a signal that requests a stop while no transfer is running ends the process immediately. A new
     /// object handles signals in the same way until the first call of ``stopping(by:while:)``. Call this only while no
     /// state of another transfer is being saved or removed.
     /// - Parameter status: the exit status in that case.

@@ -117,7 +117,7 @@ struct SimultaneousTransfers: Sendable {
             || state.waiting.first.map { hasRoom($0, state) } == true
     }
 
-    /// Runs a transfer, and then those that wait.
+    /// Runs a transfer, and then waiting transfers.
     private func run(from first: GroupedTransfer) async {
         var transfer = first
         // The lock of the transfer that has ended. The next one reuses it.

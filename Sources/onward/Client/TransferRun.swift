@@ -104,7 +104,7 @@ struct TransferRun: Sendable {
         return report.ended(failure, advice: advice(failure, kept: error.resumeData))
     }
 
-    /// How to resume from an earlier state if the last one could not be saved.
+    /// The message that describes how to resume from an earlier state if the last one could not be saved.
     private var olderStateAdvice: String? {
         guard let position = state.savedPosition else { return nil }
         return

@@ -1,13 +1,14 @@
 import ResumableTransfer
 import SystemCalls
 
-/// Brings files that are received in one response to stable storage, many at the same time.
+/// Makes received files durable, many files with one synchronization of the file system. Only files that are received
+/// in one response use it.
 ///
 /// A part of this work is done while other files are received, so that the synchronization at the end, for which the
 /// command waits, has little left to write.
 final class FileSystemSynchronization: Sendable {
     private struct State {
-        /// The number of bytes that were written since the last synchronization has started.
+        /// The number of bytes that were written since the last synchronization started.
         var unsynchronized: Int64 = 0
         var isRunning = false
         /// The first error. The kernel reports an error to one synchronization only.

@@ -157,8 +157,8 @@ extension FolderTransfer {
         return response.status == .notFound || response.status == .gone
     }
 
-    /// Whether the file on the server has the same bytes as the one on this machine, or, after an earlier run has sent
-    /// it, whether nothing indicates a change.
+    /// Whether the file on the server has the same bytes as the file on this machine. If an earlier run has sent the
+    /// file, it is sufficient that nothing indicates a change.
     /// - Parameters:
     ///   - local: the attributes of the file on this machine.
     ///   - sent: the record of the file if an earlier run has sent it.
@@ -187,13 +187,13 @@ extension FolderTransfer {
     }
 }
 
-/// What the response to `HEAD` states about the server's version of a file.
+/// The server's version of a file, according to the response to `HEAD`.
 enum RemoteVersion: Sendable, Hashable {
     /// The file does not exist, or has another size.
     case other
     /// The server does not state anything about the file, for example because only writing is allowed.
     case unknown
-    /// It has the same size.
+    /// The file has the same size.
     /// - `digest`: its SHA-256, if the server sends it.
     /// - `modified`: its modification time in seconds since 1970, if no later version can have the same time.
     case sameSize(digest: [UInt8]?, modified: Int64?)

@@ -49,7 +49,7 @@ enum ProgressMessages {
             "\(DisplayText.printable(identity.fileName.description)) was already sent by an earlier run: \(place) (\(status))"
     }
 
-    /// How to resume after an interruption.
+    /// The message that describes how to resume after an interruption.
     /// - Parameter reference: the name or path of the state; `nil` if no state is saved.
     static func advice(_ position: TransferPosition, reference: FilePath?) -> String {
         guard let reference else { return "No state is saved: the same command starts again from the beginning." }

@@ -3,11 +3,11 @@ import HTTPSemantics
 import ResumableTransfer
 import SystemCalls
 
-/// Why a file is not transferred.
+/// The reason why a file is not transferred.
 enum SkipReason: Sendable, Hashable {
-    /// An earlier run of the same command has sent it.
+    /// An earlier run of the same command has sent the file.
     case sentEarlier
-    /// It exists on the other side with the same content.
+    /// The file exists on the other side with the same content.
     case unchanged
 }
 
@@ -22,7 +22,7 @@ final class TransferReport: Sendable {
         case terminal
         /// Lines on standard error at intervals.
         case lines
-        /// Only errors.
+        /// Only errors, on standard error.
         case quiet
     }
 

@@ -41,7 +41,7 @@ enum RecordLines {
 /// members are in the order in which they are encoded. Numbers are integers, and values use no nested containers.
 private final class RecordText {
     private(set) var bytes: [UInt8] = []
-    /// The end of the object or array of the value that is being encoded; `nil` if it has begun none.
+    /// The character that ends the object or array that is being encoded; `nil` if the value has begun none.
     private var end: UInt8?
     /// Whether this object or array has no element yet.
     private var isEmpty = true
