@@ -43,7 +43,7 @@ def main(url, directory):
 
 
 def end(browser, commands):
-    # After a kill some of its processes would still write to the profile while the directory is removed.
+    # After a kill, processes of the browser would still write to the profile while the directory is removed.
     send(commands, 3, "Browser.close", {})
     try:
         browser.wait(10)

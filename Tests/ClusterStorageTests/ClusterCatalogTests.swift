@@ -266,7 +266,7 @@ struct ClusterCatalogTests {
                 (try? fixture.run("SELECT count(*) FROM \(sleeping) AND state = 'active'").integer(0, 0)) == 1
                     ? true : nil
             } == true)
-        // What each node and each request does again and again.
+        // Each node and each request executes these statements frequently.
         let statements = [
             "SELECT onward.add_usage_changes(500)", "SELECT * FROM onward.current_usage('alice')",
             "SELECT * FROM onward.current_usage(NULL)", "SELECT onward.admit('alice', 0, 1, NULL, 1::bigint << 40)",

@@ -38,7 +38,8 @@ struct ClusterCostTests {
             self.fixture = fixture
         }
 
-        /// The cost of a number of uploads, which the servers receive in turn, after a first one at each.
+        /// Returns the cost of `count` uploads, which are sent to the servers in turn. Before, each server gets one
+        /// upload, which is not counted.
         func cost(of count: Int, _ upload: (UploadStore, Int) throws -> Void) throws -> Cost {
             for (index, store) in stores.enumerated() { try upload(store, -1 - index) }
             let before = Cost(transactions: transactions.value, objects: fixture.objects.operations.count)
@@ -56,7 +57,7 @@ struct ClusterCostTests {
         lease.release()
     }
 
-    @Test("a small upload needs one transaction and one read, and no object, with any number of servers")
+    @Test("a small upload needs two transactions, of which one only reads, and no object, with any number of servers")
     func small() throws {
         for count in [1, 3] {
             let cost = try Servers(count).cost(of: 6) { store, index in
@@ -93,12 +94,13 @@ struct ClusterCostTests {
                 let lease = try store.create(new)
                 for number in 1...32 {
                     try part.withUnsafeBytes { try lease.append($0) }
-                    // As the server does for a fast client.
+                    // The server acknowledges the bytes of a fast client as often as this.
                     if number.isMultiple(of: 8) { _ = try lease.acknowledge() }
                 }
                 try publish(lease, index)
             }
-            // Besides: the row at the beginning, a search for the name, and the publication.
+            // Each upload also needs three transactions: for its row, for a search for its name, and for the
+            // publication.
             #expect(cost == Cost(transactions: 3 * (4 + 3), objects: 3 * 4))
         }
     }

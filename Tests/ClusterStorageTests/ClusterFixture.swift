@@ -14,7 +14,7 @@ final class ClusterFixture: Sendable {
     let cluster: PostgreSQLCluster
     private let shared: SharedDatabase?
     let uri: DatabaseURI
-    /// For statements of the test.
+    /// The connections for statements of the test.
     let database: Database
     private let nodes = Monitor<[ClusterCatalog]>([])
     private let stores = Monitor<[UploadStore]>([])
@@ -104,7 +104,7 @@ final class ClusterFixture: Sendable {
         return try #require(rows.integer(0, 0))
     }
 
-    /// Lets a session be steady as long as it is renewed, or not, however long the test lasts.
+    /// Makes a session steady for the entire test while it is renewed, or not steady for the entire test.
     func setSteady(_ number: Int64, _ isSteady: Bool = true) throws {
         try run(
             "UPDATE onward.node SET steady_since = clock_timestamp() + $2 * interval '1 hour' WHERE session = $1",
@@ -133,8 +133,8 @@ extension CatalogRow {
 }
 
 extension UploadCatalog {
-    /// Records 1001 bytes for each of these uploads, whose offset can then be increased. Only the catalog of a cluster
-    /// compares them.
+    /// Records 1001 bytes for each of these uploads, so that a change can increase the offset: the catalog of a cluster
+    /// compares the offset with the bytes. Other catalogs need no bytes.
     func storeBytes(of rows: [CatalogRow]) throws {
         guard let cluster = self as? ClusterCatalog else { return }
         _ = try cluster.node.database.run(
@@ -151,5 +151,5 @@ extension ClusterCatalog {
     func acquireNow(_ id: UploadID) throws(StoreError) -> HeldRow? { try acquire(id, until: 0) }
 }
 
-/// The deadline of an acquisition that may wait.
+/// The deadline after this number of seconds, for an acquisition that may wait.
 func seconds(_ count: Int) -> Int64 { SystemClock.deadline(in: .seconds(count)) }

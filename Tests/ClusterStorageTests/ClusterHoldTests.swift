@@ -100,7 +100,7 @@ struct ClusterHoldTests {
         #expect(isReleased())
     }
 
-    @Test("an acquisition is a batch of its session, so that it has no effect after the outcome was resolved")
+    @Test("an acquisition that arrives after its outcome was resolved has no effect, like any batch of a session")
     func lateAcquisition() throws {
         let fixture = try ClusterFixture()
         let node = try fixture.node("a")
@@ -196,7 +196,7 @@ struct ClusterHoldTests {
         try other.database.updateClusterSchema()
         let sessions = try [other.openSession(), other.openSession()]
         #expect(Set(sessions + [first]).count == 3 && first < sessions[0])
-        // 18 digits, of which the name of an object consists: see onward.session_of.
+        // The key of an object contains the number of its session, which has at most 18 digits: see onward.session_of.
         #expect(sessions.allSatisfy { $0 < 1_000_000_000_000_000_000 })
         let object = try fixture.run("SELECT onward.session_of('data/x/\(first)-1')")
         #expect(object.integer(0, 0) == first)
@@ -351,7 +351,7 @@ struct ClusterHoldTests {
                 try fixture.run("SELECT holder FROM onward.upload WHERE id = $1", [.bytes(row.id.bytes)]).integer(0, 0)
             }
         }
-        // A living session of another process keeps its uploads, whatever another one knows.
+        // A living session keeps its uploads, whatever a session of another process knows.
         _ = try open("another")
         #expect(try holders() == [holder, holder, holder, holder])
         let process = try fixture.run("SELECT process FROM onward.node WHERE session = $1", [.integer(holder)])
@@ -457,7 +457,7 @@ struct ClusterHoldTests {
         #expect(try node.acquireNow(row.id)?.fence == 2)
     }
 
-    @Test("sessions of any number are acquired from one another without an error, and one node at a time is the holder")
+    @Test("nodes acquire an upload from one another again and again without an error, and one at a time is the holder")
     func races() throws {
         let fixture = try ClusterFixture()
         let nodes = try (0..<3).map { try fixture.node("\($0)") }

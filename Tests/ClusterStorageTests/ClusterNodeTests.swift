@@ -129,7 +129,7 @@ struct ClusterNodeTests {
         defer { node.close() }
         let session = try node.currentSession()
         try fixture.run("INSERT INTO onward.migration (version, oldest) VALUES (99, 99)")
-        // Its session ends, for example because the database could not be reached for some time.
+        // The session ends, for example because the database could not be reached for some time.
         try fixture.endSession(session)
         #expect(notes.wait(until: seconds(20)) { $0.contains { $0.contains("(schema 99)") } ? true : nil } == true)
         #expect(throws: StoreError.self) { try node.currentSession() }
@@ -211,7 +211,8 @@ struct ClusterNodeTests {
         #expect(observe(ahead: day, at: 20)?.isProblem == true)
         #expect(expiryTime(20) == nil && expiryTime(19 + hour) == nil)
         #expect(expiryTime(20 + hour) == 1_700_000_020 + 25 * hour)
-        // It is corrected. Until the end of the hour it could be set forward once more.
+        // The clock is corrected. Nothing expires until the end of the hour, in case the clock is set forward once
+        // more.
         #expect(observe(ahead: 0, at: 30)?.isProblem == true)
         #expect(expiryTime(30) == nil && expiryTime(20 + hour) == 1_700_000_020 + hour)
         var started = DatabaseClock()

@@ -136,7 +136,7 @@ struct MarkRenewalTests {
     @Test("processes of two copies never delete objects in turn, and one copy continues")
     func exclusion() {
         #expect(count(Self.times, overlaps) == 0)
-        // Without the time for late requests they do.
+        // If the rules allowed no time for late requests, two copies would delete objects.
         #expect(count(.init(observation: 0, confirmation: 0), overlaps) > 0)
     }
 
@@ -155,7 +155,7 @@ struct MarkRenewalTests {
         #expect(count(.init(observation: 0, confirmation: 60), isPunctual: true, harms) > 0)
     }
 
-    /// Whether a process finds an unknown mark, although there is no copy, or none may delete objects.
+    /// Whether a process finds an unknown mark although there is no copy, or whether no process may delete objects.
     private func locksOut(_ history: inout MarkHistory, lag: Int64) -> Bool {
         history.run(for: 1200)
         history.failOver(lag: lag)

@@ -44,7 +44,7 @@ import UploadStorage
         #expect(session.lastHold(id)?.fence == 3 && session.lastHold(other) == nil)
         // A change that session 4 has sent, and that the database has received after the adoption, can be repeated.
         #expect(session.canRepeat(id, of: 4) && !session.canRepeat(id, of: 5) && !session.canRepeat(other, of: 4))
-        // It is kept again.
+        // The upload is kept again.
         #expect(session.ended() == [] && session.opened(6, sentAt: 120 * second) == [id])
         #expect(session.hold(id, at: 120 * second) == nil && session.fences == [:])
         // An upload that its target does not process any more is not kept.
@@ -72,7 +72,7 @@ import UploadStorage
         #expect(session.requested(id, by: 7) == .release(NodeSession.Release(id: id, fence: nil, requesters: [7])))
         session.beginAcquiring(id)
         #expect(session.requested(id, by: 7) == .none && !session.isUnknown(id))
-        // A later use of this session also ends for those that have asked during an earlier one.
+        // A later use of this session also ends for the sessions that have requested the upload during an earlier use.
         session.acquired(id, NodeSession.Hold(fence: 5, blob: "b", principal: "p"), by: 4)
         session.endAcquiring(id)
         #expect(session.requested(id, by: 7) == .endUse)
@@ -99,7 +99,7 @@ import UploadStorage
         let problem = probe.sent(probe.next)
         #expect(problem?.isProblem == true && problem?.text.contains("--catalog-direct") == true)
         #expect(!probe.isArriving && probe.sent(11) == nil)
-        // It is reported once, and so is the end.
+        // The problem is reported once, and its end is reported once.
         #expect(probe.received(11)?.isProblem == false && probe.received(11) == nil)
         #expect(probe.isArriving && probe.hasArrived)
         for number in 12...20 { #expect(probe.sent(number) == nil && probe.isArriving && !probe.hasArrived) }

@@ -96,7 +96,7 @@ struct ObjectBlobHistoryTests {
             #expect(try blob.size() == bytes.count)
         }
 
-        /// The next requests to the storage fail.
+        /// Makes the next requests to the storage fail.
         private func failNext() {
             let count = Int.random(in: 1...3, using: &generator)
             let fault: MemoryObjectStore.Fault = generator.pick([
@@ -110,7 +110,7 @@ struct ObjectBlobHistoryTests {
             }
         }
 
-        /// The node ends, and another one opens the upload.
+        /// Ends the node, and lets another one open the upload.
         private func crash() throws {
             log.append("crash")
             fixture.objects.setFault { _ in nil }

@@ -378,7 +378,7 @@ struct ObjectBlobTests {
         }
         let read = copy.wait(until: seconds(60)) { $0 }
         #expect(read == bytes)
-        // Those who wait for a request that fails do not wait for another one.
+        // Threads that wait for a request that fails do not wait for another one.
         let failures = Monitor<[Errno]>([])
         let reads = Counter()
         let threads = try stalled.map { blob in
@@ -394,7 +394,7 @@ struct ObjectBlobTests {
                 } catch { failures.withLock { $0.append(error) } }
             }
         }
-        // The fourth read of each waits.
+        // The fourth read of each blob waits.
         var equal = 0
         let areWaiting: Bool? = pollUntil(within: .seconds(60)) {
             equal = reads.value == 8 ? equal + 1 : 0

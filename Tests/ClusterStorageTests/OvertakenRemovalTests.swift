@@ -10,7 +10,7 @@ import Testing
 /// Tests the removal of uploads that another node acquires at the same time.
 @Suite(.enabled(if: PostgreSQLCluster.isInstalled, "\(PostgreSQLCluster.requirement)"))
 struct OvertakenRemovalTests {
-    /// What the other node has done with the upload before the removal is committed.
+    /// The action of the other node before the removal is committed.
     enum Overtaking: CaseIterable {
         case holds, released, completed
     }
@@ -33,7 +33,7 @@ struct OvertakenRemovalTests {
         // Called after the removal has begun, and before it is committed.
         lease.onRevocation {
             do {
-                // As after the end of the session.
+                // Frees the upload, as if the session of its holder had ended.
                 try fixture.run("UPDATE onward.upload SET holder = NULL")
                 let held = try #require(try second.acquireNow(id))
                 switch overtaking {

@@ -112,7 +112,7 @@ struct PieceCollectorTests {
         withExtendedLifetime(blob) {}
     }
 
-    /// How the transaction with an object ends after nothing needs the object any more.
+    /// The end of the transaction with an object that nothing needs any more.
     enum Ending: CaseIterable { case rejected, lost, committed }
 
     @Test(
@@ -211,7 +211,7 @@ struct PieceCollectorTests {
         #expect(try objects == fixture.namedObjects())
     }
 
-    /// How nothing needs the bytes of a blob any more.
+    /// The event after which nothing needs the bytes of a blob any more.
     enum End: CaseIterable { case removal, replacement, upload, retained }
 
     @Test(

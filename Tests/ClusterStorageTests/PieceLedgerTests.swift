@@ -24,7 +24,7 @@ import Testing
         Piece(start: start, size: size, storage: .object(key))
     }
 
-    /// Registers pieces of which all objects are new, unless others are specified.
+    /// Registers pieces. `new` contains the new objects; by default, the objects of all pieces.
     private func register(_ pieces: [Piece], from: Int64? = nil, new: Set<String>? = nil) -> Set<String> {
         Set(
             ledger.register(

@@ -111,7 +111,7 @@ struct PublicationTransactionTests {
         #expect(failures.withLock { $0.isEmpty })
     }
 
-    /// The statements that record the end of an upload, of which one fails.
+    /// The statement that fails among those that record the end of an upload.
     enum FailingStatement: String, CaseIterable {
         case fields = "name FOR EACH ROW WHEN (NEW.fields IS NOT NULL)"
         case event = "event FOR EACH ROW"

@@ -301,7 +301,7 @@ struct StalledStorageTests {
         // The others were not tried.
         #expect(stall.requests.value == count)
         for writer in writers { writer.lease.release() }
-        // What begins later is tried: first while the storage still fails, then after its end.
+        // Uploads that begin later are tried, first while the storage still fails, and then after the failure.
         let next = try Writer(store)
         try acknowledge([next])
         #expect(pollUntil(within: .seconds(60)) { stall.requests.value > count ? true : nil } == true)

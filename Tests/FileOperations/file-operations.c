@@ -75,7 +75,7 @@ static const char *shown(const char *path) {
     return *path ? path + 1 : ".";
 }
 
-// A write of which only half of the bytes are written. The offset is negative for write(2).
+// A write that writes only half of its bytes. The offset is negative for write(2).
 struct half {
     int descriptor;
     const void *bytes;

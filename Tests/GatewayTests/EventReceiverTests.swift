@@ -13,7 +13,7 @@ struct EventReceiverTests {
 
     @Test("a delivery that is canceled is not reported as one that took too long")
     func cancellation() throws {
-        // It accepts no connection.
+        // The listener accepts no connection.
         let listener = try ListeningSocket(.tcp(host: "127.0.0.1", port: 0))
         let receivers = [
             EventDestination.function { _ in try await Task.sleep(for: .seconds(3600)) },

@@ -4,7 +4,7 @@ import UploadStorage
 
 @testable import Gateway
 
-/// An outbox with more events than a schedule can contain.
+/// Tests the reading of an outbox that has more events than a schedule can contain.
 @Suite("The reading of the outbox")
 struct OutboxPositionTests {
     private static let second: Int64 = 1_000_000_000
@@ -85,7 +85,8 @@ struct OutboxPositionTests {
             delivery.record(Self.event("new-\(round)"))
         }
         let times = Dictionary(uniqueKeysWithValues: delivery.delivered.map { ($0.event.id, $0.time) })
-        // Very few of these events follow later, because they are mistaken for events of other uploads.
+        // A few of these events may be delivered later: the set of removed uploads can contain their uploads by
+        // mistake.
         #expect((0..<20).count { (times["good-\($0)created"] ?? .max) < Self.second } >= 18)
         #expect((0..<20).count { (times["good-\($0)completed"] ?? .max) < Int64($0 + 2) * Self.second } >= 18)
         #expect((1..<100).count { (times["new-\($0)created"] ?? .max) < Int64($0 + 1) * Self.second } >= 95)
@@ -146,7 +147,7 @@ struct OutboxPositionTests {
         #expect(uploads.isEmpty && !uploads.contains("0"))
         for number in 0..<20_000 { uploads.insert("\(number)") }
         #expect(!uploads.isEmpty && (0..<20_000).allSatisfy { uploads.contains("\($0)") })
-        // About one in 2700.
+        // The probability of a false positive is about 1 in 2,700.
         #expect((20_000..<40_000).count { uploads.contains("\($0)") } < 100)
     }
 }

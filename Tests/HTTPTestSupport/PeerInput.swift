@@ -12,7 +12,7 @@ package final class PeerInput {
     private var position = 0
 
     /// - Parameters:
-    ///   - timeout: also the timeout of sending on this connection.
+    ///   - timeout: the time without activity after which reading and sending on this connection fail.
     ///   - pause: the time before each part is received.
     package init(_ connection: FileDescriptor, timeout: Duration = .seconds(30), pause: Duration = .zero) {
         self.connection = connection
@@ -28,8 +28,8 @@ package final class PeerInput {
         }
     }
 
-    /// Everything up to and including the next empty line; `nil` if the connection ended before the first byte. What has
-    /// arrived before another end, or without an end, is returned as it is.
+    /// The bytes up to and including the next empty line. If the connection ends before that line, or if it does not
+    /// follow within 1 MiB, returns the bytes that have arrived; `nil` if there are none.
     package func head() throws -> [UInt8]? {
         let end = Array("\r\n\r\n".utf8)
         var searched = position

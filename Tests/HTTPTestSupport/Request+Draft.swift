@@ -15,7 +15,7 @@ extension Request {
     /// A creation (draft section 4.2).
     /// - Parameters:
     ///   - version: the version in the request; `nil` for none.
-    ///   - isComplete: whether its content is the complete representation; `nil` omits the field.
+    ///   - complete: whether the content is the complete representation; `nil` omits the field.
     ///   - length: the value of `Upload-Length`.
     package static func creation(
         _ version: Interop? = .v8, _ method: String = "PUT", _ target: String = "/files/file.bin", complete: Bool?,

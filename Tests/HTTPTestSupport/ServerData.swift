@@ -40,12 +40,12 @@ package struct ServerData: Sendable {
         }
     }
 
-    /// Creates a file among the published ones, as a user might do.
+    /// Creates a published file without the server, as a user might do.
     package func place(_ bytes: [UInt8], as name: String) throws {
         try Data(bytes).write(to: URL(filePath: path(of: name)))
     }
 
-    /// Creates a directory among the published ones, and those that contain it.
+    /// Creates a published directory and its missing parent directories.
     package func makeDirectories(_ name: String) throws {
         try FileManager.default.createDirectory(atPath: path(of: name), withIntermediateDirectories: true)
     }

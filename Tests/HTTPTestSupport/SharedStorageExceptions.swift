@@ -54,7 +54,7 @@ package enum SharedStorageExceptions {
     /// All entries.
     package static var names: [String] { reasons.values.flatMap(\.self) + reasonsForOne.values.flatMap(\.self) }
 
-    /// Why a test does not run; nil if it runs.
+    /// The reason why a test does not run; nil if it runs.
     static func reason(for test: Test) -> String? {
         SharedStorage.isSelected ? reasons.first { lists($0.value, test) }?.key : nil
     }
@@ -65,7 +65,7 @@ package enum SharedStorageExceptions {
     }
 
     private static func lists(_ names: [String], _ test: Test) -> Bool {
-        // Such as "EndToEndTests.HealthTests/answers()/HealthTests.swift:10:6".
+        // The ID is a text such as "EndToEndTests.HealthTests/answers()/HealthTests.swift:10:6".
         let parts = "\(test.id)".split(separator: "/")
         guard let suite = parts[0].split(separator: ".").last, parts.count > 1 else { return false }
         return names.contains(String(suite)) || names.contains("\(suite).\(parts[1].prefix { $0 != "(" })")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import ObjectStorage
 
-/// What the client does when the storage or the network fails.
+/// Tests the behavior of the client when the storage or the network fails.
 @Suite("Repetition of requests to object storages")
 struct RepetitionTests {
     private static let stored = ScriptedStorage.response("200 OK", ["ETag: \"x\""])

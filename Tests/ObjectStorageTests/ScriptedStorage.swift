@@ -7,7 +7,7 @@ import TestSupport
 
 /// A server that reacts to each request as a test decides, even against the rules of HTTP.
 final class ScriptedStorage: Sendable {
-    /// What is sent, and what then happens to the connection.
+    /// The bytes that the server sends, and what happens to the connection after that.
     enum Reaction: Sendable {
         case keep(String)
         case end(String)

@@ -1,8 +1,8 @@
 /// A simulated disk with a write cache, and its content after a power loss. Everything that was synchronized survives;
 /// of everything else, any part may survive.
 ///
-/// - Of the bytes that were written and not synchronized, any sectors may have reached the disk, in any order. A file
-///   may have grown without its bytes.
+/// - Of the bytes that were written and not synchronized, any sectors may have reached the disk, in any order. The new
+///   size of a file may be durable although its new bytes are not.
 /// - Names are independent of each other: in a directory that was not synchronized, each name may be in the state after
 ///   any of its changes. But a rename never loses a file: the old name disappears only if the new name is durable, and
 ///   for that the directory of the new name has to be synchronized.
@@ -120,8 +120,8 @@ struct Disk {
         pendingNames.removeAll { all.contains($0.number) }
     }
 
-    /// These changes and all changes that they require: the earlier changes of the same name, and for the removal of an
-    /// old name the creation of the new one.
+    /// Returns these changes and all changes that they require: the earlier changes of the same name, and for the
+    /// removal of an old name the creation of the new one.
     private func closed(_ chosen: Set<Int>) -> Set<Int> {
         var result = chosen
         var isSettled = false
@@ -192,7 +192,7 @@ struct Disk {
         var last: [String: Bool] = [:]
         var result: Set<Int> = []
         for change in pendingNames {
-            // The changes of one name survive up to some point.
+            // If a change of a name is lost, the later changes of this name are lost, too.
             if last[change.path] == false { continue }
             let survives = Int.random(in: 0..<100, using: &generator) < share
             last[change.path] = survives
@@ -216,7 +216,7 @@ struct Disk {
             for change in changes[..<count] { Self.apply(change, to: &result) }
             tear(changes[count], &result, share: 50, using: &generator)
         case 3:
-            // The last changes survive without the first ones.
+            // The last changes survive without the first changes.
             for change in changes[Int.random(in: 0..<changes.count, using: &generator)...] {
                 Self.apply(change, to: &result)
             }

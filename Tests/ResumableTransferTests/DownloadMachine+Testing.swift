@@ -38,7 +38,7 @@ extension DownloadMachine {
             position: position ?? self.position, ending: ending, now: Self.now)
     }
 
-    /// How the machine would receive this answer to the next request.
+    /// Returns the way in which the machine would receive this response to the next request.
     mutating func reception(_ status: Status, _ fields: Fields) -> DownloadReception {
         _ = next()
         return reception(of: ClientResponseHead(status: status, fields: fields))

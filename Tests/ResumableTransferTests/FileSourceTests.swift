@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test(
-        "the sample of a file is the digest of its first 64 KiB and of its last 64 KiB after them",
+        "the sample of a file is the digest of its first 64 KiB, followed by the last 64 KiB of the remaining bytes",
         arguments: [0, 1, 65_536, 65_537, 100_000, 131_072, 131_073, 200_000])
     func sampledBytes(size: Int) throws {
         let content = bytes[..<size]

@@ -6,7 +6,7 @@ import Testing
 
 @testable import ResumableTransfer
 
-/// Counts what a sequence has produced.
+/// Counts the bytes that a sequence has produced.
 private final class Production: Sendable {
     private let count = Monitor(0)
     var value: Int { count.withLock { $0 } }

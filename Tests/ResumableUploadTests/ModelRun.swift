@@ -10,7 +10,7 @@ struct ModelRun {
     /// The complete content of the upload.
     let source: [UInt8]
     private(set) var server: ModelServer
-    /// Whether the client sends only correct offsets, lengths and content; connections break even then.
+    /// Whether the client sends only correct offsets, lengths and content. Its connections can break in any case.
     var isCorrect = false
     /// The largest offset that a response has reported.
     private var published: Int64 = 0

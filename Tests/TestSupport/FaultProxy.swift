@@ -162,7 +162,7 @@ package final class FaultProxy: Sendable {
     /// The number of broken connections.
     package var cuts: Int { state.withLock { $0.faults } }
     package var connections: Int { state.withLock { $0.connections } }
-    /// How often bytes to the server followed bytes from the server, over all connections.
+    /// The number of times that bytes to the server followed bytes from the server, over all connections.
     package var roundTrips: Int { state.withLock { $0.roundTrips } }
     package var bytesToServer: Int64 { state.withLock { $0.passed[.toServer] ?? 0 } }
     package var bytesToClient: Int64 { state.withLock { $0.passed[.toClient] ?? 0 } }

@@ -7,8 +7,8 @@ import SystemCalls
 package struct FileOperations: Sendable {
     /// One operation.
     package struct Operation: Sendable, Hashable {
-        /// What is done: `create`, `mkdir`, `write`, `half` (half of a write is done), `truncate`, `allocate`, `sync`,
-        /// `chmod`, `times`, `rename`, `link` or `unlink`.
+        /// The kind of the operation: `create`, `mkdir`, `write`, `half` (half of a write is done), `truncate`,
+        /// `allocate`, `sync`, `chmod`, `times`, `rename`, `link` or `unlink`.
         package let name: String
         /// The path, relative to the directory.
         package let path: String

@@ -4,14 +4,14 @@ import Glibc
 package final class PgBouncer: Sendable {
     private static let program = "/usr/sbin/pgbouncer"
 
-    /// Whether it can be started. With `ONWARD_SCALE=1` a missing program is a failure.
+    /// Whether PgBouncer can be started. With `ONWARD_SCALE=1` a missing program is a failure.
     package static let isInstalled = PostgreSQLCluster.isRequired || access(program, X_OK) == 0
 
     package let port: UInt16
     private let directory: TemporaryDirectory
     private let process: ChildProcess
 
-    /// - Parameter connections: the limit for its connections to the server.
+    /// - Parameter connections: the limit for the connections of PgBouncer to the server.
     package init(_ cluster: PostgreSQLCluster, connections: Int) throws {
         directory = try TemporaryDirectory()
         port = try FixedPort.next()
@@ -27,7 +27,7 @@ package final class PgBouncer: Sendable {
             default_pool_size = \(connections)
             """
         let file = try directory.file("pgbouncer.ini", settings.utf8)
-        // It refuses to run as root.
+        // PgBouncer does not run as root.
         for path in [directory.path, file] { try PostgreSQLCluster.assign(path) }
         process = try PostgreSQLCluster.child(Self.program, [file])
         try process.awaitErrorOutput { $0.contains("process up") ? () : nil }

@@ -14,8 +14,8 @@ package func pollUntil<Found>(within limit: Duration, _ attempt: () throws -> Fo
     }
 }
 
-/// Waits until a process that is no child of this one has ended. Its ID can remain until its parent has noticed its end,
-/// but its command line is empty then.
+/// Waits until a process that is no child of this one has ended. The ID of an ended process can exist until its parent
+/// has waited for it, but the command line of such a process is empty.
 package func awaitEnd(of process: pid_t, within limit: Duration = .seconds(60)) -> Bool {
     let path = "/proc/\(process)/cmdline"
     let hasEnded: Bool? = pollUntil(within: limit) {

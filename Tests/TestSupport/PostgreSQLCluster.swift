@@ -18,7 +18,7 @@ package final class PostgreSQLCluster: Sendable {
     /// Whether a server can be started.
     package static var isInstalled: Bool { isRequired || access(programs + "/postgres", X_OK) == 0 }
 
-    /// Why the tests are skipped.
+    /// The reason why the tests are skipped.
     package static let requirement = "needs PostgreSQL, which `make test` installs"
 
     /// Held while a server is created, which occupies a processor: tests run in parallel.

@@ -56,16 +56,16 @@ package final class SeaweedFS: StorageEngine {
             arguments += ["-\(name).port=\(ports.0)", "-\(name).port.grpc=\(ports.1)"]
         }
         arguments += [
-            // Without this option it would send statistics over the network.
+            // Without this option the server would send statistics over the network.
             "-master.telemetry=false", "-volume.max=500", "-s3.config=" + identities,
-            // Without this option it would refuse objects while less than one percent of the disk is free.
+            // Without this option the server would refuse objects while less than one percent of the disk is free.
             "-volume.minFreeSpace=64MiB",
             "-s3.iam=false", "-s3.domainName=localhost", "-s3.port.iceberg=0", "-s3.port.lance=0",
         ]
         if let certificate {
             arguments += ["-s3.cert.file=" + certificate.certificate, "-s3.key.file=" + certificate.key]
         }
-        // Otherwise it would create seven volumes for each bucket.
+        // Without this variable the server creates seven volumes for each bucket.
         process = try ChildProcess(Self.program, arguments, environment: ["WEED_MASTER_VOLUME_GROWTH_COPY_1": "1"])
         for port in [filer, port] {
             let isReady: Bool? = try pollUntil(within: .seconds(60)) {
@@ -98,8 +98,8 @@ package final class SeaweedFS: StorageEngine {
         return "s3://\(name)?endpoint=\(endpoint)" + (caFile.map { "&ca-file=" + $0 } ?? "")
     }
 
-    /// Replaces an object by other content, or removes it if that is nil, as a program does that is not a client of the
-    /// interface of S3.
+    /// Replaces the content of an object, or removes the object if the content is nil, as a program does that is not a
+    /// client of the interface of S3.
     /// - Parameter bucket: the URI of the bucket.
     package func change(_ key: String, in bucket: String, to content: [UInt8]?) throws {
         let name = bucket.dropFirst("s3://".count).prefix { $0 != "?" && $0 != "/" }

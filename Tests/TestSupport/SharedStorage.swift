@@ -1,8 +1,8 @@
 import FoundationEssentials
 import SystemCalls
 
-/// What servers of a test share instead of a data directory: an empty database, and an unused prefix of a bucket. Both are
-/// removed when this object is released.
+/// The storage that the servers of a test share instead of a data directory: a database that was empty, and an unused
+/// prefix of a bucket. Both are removed when this object is released.
 package final class SharedStorage: Sendable {
     /// Whether tests of the programs start servers with such a storage: the variable `ONWARD_STORE` is `cluster`.
     package static let isSelected = ProcessInfo.processInfo.environment["ONWARD_STORE"] == "cluster"
@@ -91,7 +91,7 @@ package final class SharedStorage: Sendable {
         return Dictionary(rows.map { ($0[0], Int($0[1]) ?? 0) }) { $1 }
     }
 
-    /// Creates directories among the published ones.
+    /// Creates published directories.
     package func makeDirectories(_ path: String) throws {
         let names = path.split(separator: "/").map(String.init)
         let parents = names.indices.map { names[..<$0].joined(separator: "/") }

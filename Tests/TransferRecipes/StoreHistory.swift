@@ -3,8 +3,8 @@ import Glibc
 import ResumableTransfer
 import SystemCalls
 
-/// Transfers of a store, through all that can happen to them. Tests kill the program at every operation on a file and
-/// start it again; then it does what is left.
+/// Starts, pauses, resumes, cancels and discards transfers of a store. Tests kill the program at every operation on a
+/// file and start it again; then it makes the remaining steps.
 ///
 /// `DIRECTORY` contains the directories `store`, `storage` and `files`, and the file `journal`. What the store has
 /// acknowledged is appended to the journal, one line each: the word, the name of the entry, and its position.
@@ -70,7 +70,7 @@ struct StoreHistory {
             _ = await fast.sweep(olderThan: .zero)
             note("removed old")
         }
-        // What an earlier process has left after it has ended its last transfer.
+        // Removes the files that an earlier process has left after the end of its last transfer.
         _ = await fast.sweep(olderThan: .zero)
     }
 

@@ -12,8 +12,8 @@ import SystemCalls
 ///     TransferRecipes write DIRECTORY
 ///
 /// The transfers of the second form are in a ``TransferStore``. The third form is ``StoreHistory``. The fourth form
-/// sweeps the directory, as a store without transfers that are kept. The fifth form writes the resume data of the file
-/// `new` to the file `saved`.
+/// sweeps the directory, as a program does whose store keeps no transfers. The fifth form writes the resume data of the
+/// file `new` to the file `saved`.
 ///
 /// `DIRECTORY` contains the saved data and the tickets. With `pause` the transfer is paused, and its data saved, as
 /// soon as bytes were transferred. The exit status is 0 after the transfer is complete, 75 after a pause, and 1 after

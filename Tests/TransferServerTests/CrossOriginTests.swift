@@ -39,7 +39,8 @@ struct CrossOriginTests {
         for name in UploadFieldName.requestFields + ["Content-Type"] { #expect(allowed.contains(name)) }
     }
 
-    /// The names that the response to a preflight with this list allows besides the fixed ones, in lower case.
+    /// The names, in lower case, that the response to a preflight with these lists allows in addition to
+    /// ``CrossOrigin/requestFields``.
     private func added(_ lists: String...) -> [String] {
         var preflight: Fields = ["Origin": "https://app.example", "Access-Control-Request-Method": "POST"]
         for list in lists { preflight.append("Access-Control-Request-Headers", list) }

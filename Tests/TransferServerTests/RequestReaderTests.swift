@@ -5,13 +5,13 @@ import Testing
 
 /// The complete output of a reader for pieces of input.
 struct ReadInput {
-    /// What libmicrohttpd receives.
+    /// The text that libmicrohttpd receives.
     var text = ""
     var requests: [ReceivedRequest] = []
     /// The content of each request, which ends with "…" if it is incomplete.
     var contents: [String] = []
     var contentRefusal: FramingRefusal?
-    /// How often content was read.
+    /// The number of reads of content.
     var reads = 0
 
     private final class Pieces: ByteSource {

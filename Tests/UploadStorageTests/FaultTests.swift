@@ -5,7 +5,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// Failures of the bytes, the rows and the disk. Those of publications are in `UnsettledPublicationTests` and
+/// Failures of the bytes, the rows and the disk. Failures of publications are in `UnsettledPublicationTests` and
 /// `PublicationFaultTests`.
 @Suite struct FaultTests {
     @Test("OFF-18: bytes that could not be synchronized are discarded, never acknowledged by a second attempt")

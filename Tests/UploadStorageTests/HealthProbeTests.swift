@@ -3,8 +3,8 @@ import Testing
 
 @testable import UploadStorage
 
-/// Checks generated sequences of calls against the rules for which call runs a check, which call gets the last result,
-/// and which call waits.
+/// Verifies for generated sequences of calls which call runs a check, which call gets the last result, and which call
+/// waits.
 @Suite struct HealthProbeTests {
     @Test("one check runs at a time; other calls get the last result immediately; a stuck check is reported separately")
     func generatedSequences() {

@@ -28,15 +28,16 @@ import Testing
         return (lease, try #require(lease.id))
     }
 
-    /// Why bytes are cut off from the file of an upload.
+    /// The reason why bytes are cut off from the file of an upload.
     enum Discard: CaseIterable {
         /// Staged bytes that did not match their digest.
         case staged
         /// Staged bytes of an earlier request that did not match their digest.
         case stagedByEarlierRequest
-        /// They were not acknowledged before a crash.
+        /// The bytes were not acknowledged before a crash.
         case unacknowledged
-        /// They were not acknowledged before a crash, and a request before that of the publication has read the offset.
+        /// The bytes were not acknowledged before a crash, and a request before that of the publication has read the
+        /// offset.
         case unacknowledgedBeforeEarlierRequest
     }
 

@@ -8,7 +8,7 @@ import Testing
 
 @testable import UploadStorage
 
-/// What a catalog finds after clean and unclean stops, and after damage.
+/// Tests the start of a catalog after clean and unclean stops, and after damage.
 @Suite struct SQLiteCatalogStopTests {
     /// - Parameter page: the number of the page, counted from the end of the file, beginning with 1.
     private func damage(_ path: String, page: Int = 1) throws {

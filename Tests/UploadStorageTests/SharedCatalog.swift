@@ -18,10 +18,10 @@ final class SharedHolds: Sendable {
         var fence: Int64
     }
 
-    /// What happens to the next transaction that publishes a file.
+    /// A fault of the next transaction that publishes a file.
     enum Fault {
         case none, notMade
-        /// Its response is lost, and so are those of the next reads.
+        /// The response to the transaction is lost, and then the responses to this number of reads.
         case responseLost(failingReads: Int)
     }
 

@@ -66,7 +66,7 @@ final class SharedPowerLoss: Sendable {
         }
     }
 
-    /// Starts the servers again. An object whose storage was not confirmed may be missing then.
+    /// Starts the servers again. An object whose storage was not confirmed may be missing after that.
     func restorePower(using generator: inout SeededGenerator) throws {
         let lost = state.withLock { state in
             (state.left, state.isWithoutPower) = (nil, false)

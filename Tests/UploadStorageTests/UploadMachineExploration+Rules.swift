@@ -93,7 +93,7 @@ extension UploadMachineExploration {
         return nil
     }
 
-    /// The holder of a lease that others have ended is notified once, if it has asked for that. If one of its calls
+    /// The holder of a lease that others have ended is notified once, if it has requested that. If one of its calls
     /// reports the end of the lease, it is not notified.
     static func violationOfNotification(_ world: World, _ next: World, _ event: OtherEvent?) -> String? {
         let (lease, isNotified) = (world.machine.epoch, next.machine.notification == .due)
@@ -111,7 +111,8 @@ extension UploadMachineExploration {
         return nil
     }
 
-    /// Requests are served in the order in which they came. They do not wait for a request that only sends, which ends.
+    /// Verifies that requests are served in the order in which they came. They do not wait for a request that only
+    /// sends content: such a request is ended.
     static func violationOfQueue(_ world: World, _ next: World, _ event: OtherEvent?) -> String? {
         if event == .endUse, next.hasRow { return "the row of an upload that has ended without one remains" }
         guard let event, let ticket = claimingTicket(world, event) else { return nil }
@@ -144,7 +145,7 @@ extension UploadMachineExploration {
         }
     }
 
-    /// Whether the upload cannot be released now, although nothing happens with it that would end.
+    /// Whether the upload cannot be released now, although no work is running whose end would allow the release.
     private static func preventsHoldRelease(_ machine: UploadMachine) -> Bool {
         guard machine.isIdle, machine.isUnfinished, !machine.isExclusive, !machine.isClaimNeededForHoldRelease else {
             return false

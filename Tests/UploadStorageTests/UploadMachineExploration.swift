@@ -17,7 +17,7 @@ enum UploadMachineExploration {
         var leases: [Int64] = []
         /// The acknowledgment that a thread is making.
         var advance: UploadMachine.Advance?
-        /// The lease whose call makes the acknowledgment, if its holder has asked for a notification.
+        /// The lease whose call makes the acknowledgment, if its holder has requested a notification.
         var caller: Int64?
         /// The work that a thread is doing: loading the upload or settling it.
         var work: UploadMachine.Claim?

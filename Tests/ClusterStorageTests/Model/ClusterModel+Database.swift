@@ -1,7 +1,7 @@
 import ClusterStorage
 
 extension ClusterModel {
-    /// The tables: the functions of ClusterSQL in a short form. Each call is one transaction.
+    /// The tables. ``apply(_:)`` does what the functions of ClusterSQL do; each call is one transaction.
     struct DatabaseState: Hashable {
         struct Session: Hashable {
             /// Nil: another node has marked the session as ended.
@@ -41,13 +41,13 @@ extension ClusterModel {
     /// The clock of the database.
     private var databaseTime: Int64 { time + clockDifference }
 
-    /// Whether a session has not ended: its end has not passed, and is not later than that of any session can be.
+    /// Whether a session has not ended: its end is in the future, and not later than the end of any session can be.
     func isAlive(_ session: DatabaseState.Session) -> Bool {
         guard let end = session.aliveUntil else { return false }
         return databaseTime < end && end <= databaseTime + max(4, limits.secondEnd)
     }
 
-    /// Carries out a call, now.
+    /// Performs a call at the current time of the model.
     mutating func apply(_ request: Request) -> Response {
         switch request {
         case .put(let key, let bytes, _, _):
@@ -134,7 +134,8 @@ extension ClusterModel {
                 isProcessing: database.row.isProcessing && mutation != .processingIsRepeated))
     }
 
-    /// Whether a session can become the holder. An ended holder is marked.
+    /// Whether a session can become the holder. If the session of the holder has ended, this function marks it as
+    /// ended.
     private mutating func isFree(for session: Int64) -> Bool {
         guard let holder = database.row.holder, holder != session, mutation != .acquisitionIgnoresHolder else {
             return true
@@ -193,6 +194,6 @@ extension ClusterModel {
         return .done
     }
 
-    /// The bytes that the rows name.
+    /// The bytes of the pieces in the table.
     var content: [UInt8] { database.pieces.flatMap { objects[$0.key]?.prefix($0.size) ?? [] } }
 }

@@ -27,7 +27,7 @@ extension ClusterModel {
         addCall(.confirm(node), of: node, isControl: false, add) { _ in .confirmRow(tag: unconfirmed.tag) }
     }
 
-    /// A node receives the row with the outcome of a publication.
+    /// Lets a node receive the row with the outcome of a publication.
     private mutating func receiveConfirmation(_ node: Int, isMade: Bool) {
         guard let unconfirmed = nodes[node].unconfirmed else { return }
         nodes[node].unconfirmed = nil
@@ -42,13 +42,13 @@ extension ClusterModel {
         if nodes[node].session.lastHold(uploadID) != nil { violation = "a node counts a complete upload as held" }
     }
 
-    /// The publication was certainly not made. The client repeats its request.
+    /// Records that the publication was certainly not made. The client repeats its request.
     private mutating func failShort(_ node: Int, _ tag: Int) {
         failedTags.insert(tag)
         nodes[node].short = .received
     }
 
-    /// A node receives the response to a call for a short upload.
+    /// Lets a node receive the response to a call for a short upload.
     mutating func receivePublication(_ node: Int, _ call: Call) {
         switch (call.request, call.response) {
         case (.publish(_, _, let tag), .done), (.confirm(let tag), .done):

@@ -10,8 +10,8 @@ extension ClusterModel.Limits {
         return limits
     }
 
-    /// Each scenario permits much of something, and little of everything else, because the number of states is a product.
-    /// The smallest are first.
+    /// Each scenario has high limits for a few features and low limits for the others, because the number of states
+    /// grows with the product of the limits. The scenarios with the fewest states are first.
     static let scenarios: [Self] = [
         // A short or plain upload without a row.
         scenario { ($0.isShort, $0.publications, $0.faults) = (true, 2, 2) },

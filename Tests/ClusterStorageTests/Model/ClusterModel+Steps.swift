@@ -117,7 +117,7 @@ extension ClusterModel {
         if isControl { nodes[node].control = call } else { nodes[node].work = call }
     }
 
-    /// The call takes effect, unless it has, and is answered.
+    /// Applies the call of a node, unless it was applied before, and delivers the response.
     private mutating func finishCall(of node: Int, _ isControl: Bool) {
         takeEffect(node, isControl)
         guard let call = isControl ? nodes[node].control : nodes[node].work else { return }
@@ -150,14 +150,14 @@ extension ClusterModel {
         }
     }
 
-    /// The call takes effect. Its response is still on the way.
+    /// Applies the call of a node. The node does not get the response yet.
     private mutating func takeEffect(_ node: Int, _ isControl: Bool) {
         guard var call = isControl ? nodes[node].control : nodes[node].work, call.response == nil else { return }
         call.response = apply(call.request)
         set(node, isControl, call)
     }
 
-    /// A node receives the response to a call.
+    /// Lets a node receive the response to a call.
     private mutating func receive(_ node: Int, _ call: Call) {
         let now = clock(node)
         switch call.request {
@@ -229,7 +229,7 @@ extension ClusterModel {
         }
     }
 
-    /// A node does not know whether a call has taken effect.
+    /// Ends a call without a response: the node does not know whether the call was applied.
     private mutating func lost(_ node: Int, _ request: Request) {
         switch request {
         case .put: nodes[node].memory = nil
@@ -339,7 +339,7 @@ extension ClusterModel {
         }
     }
 
-    /// The ends of uses.
+    /// Adds the steps in which the node ends its use of the upload.
     private func addEndings(of node: Int, _ add: Add) {
         if let memory = nodes[node].memory, used.ends < limits.ends, nodes[node].work == nil, usesMemory(node) {
             add(.endUse(node)) { next in

@@ -13,7 +13,7 @@ let uploadID = UploadID()
 /// - The content consists of units. Each written unit is unique, so that lost and exchanged bytes are detected. A piece
 ///   has at most two units; a smaller last piece is replaced when the upload grows.
 struct ClusterModel: Hashable {
-    /// What limits the number of states.
+    /// The limits that make the number of states finite.
     struct Limits: Hashable {
         var time: Int64 = 4
         /// The end of the second session, in the database. A later end spares its renewals, which add many states.
@@ -138,8 +138,9 @@ struct ClusterModel: Hashable {
     var notifications: Set<Notification> = []
     var collector = Collector()
 
-    /// What clients know: the longest content that was reported, and the content of the completed upload.
+    /// The longest content that was reported to a client.
     var reported: [UInt8] = []
+    /// The content of each completion of the upload.
     var completed: [[UInt8]] = []
     /// The number of calls of the target resource.
     var targetCalls = 0
@@ -147,7 +148,7 @@ struct ClusterModel: Hashable {
     /// The entity tag in the final response that a client has got after a publication without a row, or with an unknown
     /// outcome.
     var confirmedTag: Int?
-    /// The entity tags of publications of which a node knows that they were not made.
+    /// The entity tags of the publications that certainly were not made.
     var failedTags: Set<Int> = []
     /// The first violation of an invariant.
     var violation: String?
@@ -241,7 +242,7 @@ struct ClusterModel: Hashable {
         case received, succeeded
         /// The outcome of its publication is unknown.
         case unknown(tag: Int)
-        /// Its client has got 503, and its request has ended.
+        /// The client has got 503, and the request has ended.
         case forgotten
     }
 
@@ -255,7 +256,8 @@ struct ClusterModel: Hashable {
     enum Request: Hashable {
         case put(Key, [UInt8], fence: Int64, Change)
         case delete(Key)
-        /// Also ends the earlier sessions of the process, and adopts the upload if it is kept with this fence.
+        /// Opens a session, ends the earlier sessions of the process, and adopts the upload if it is kept with this
+        /// fence.
         case open(process: Int, number: Int, keptFence: Int64?)
         case renew(Int64)
         case resolve(Int64)
@@ -266,7 +268,7 @@ struct ClusterModel: Hashable {
         /// Looks for the final response of a publication in the row.
         case confirmRow(tag: Int)
         case forget(Int64, batch: Int64)
-        /// Those of the objects that no row names become garbage.
+        /// Records as garbage the given objects that no row names.
         case discard(Int64, batch: Int64, Set<Key>)
         case change(Int64, batch: Int64, fence: Int64, Change)
         case fence(Int64, requesters: Set<Int64>)
@@ -367,8 +369,8 @@ struct ClusterModel: Hashable {
         }
     }
 
-    /// Verifies that a node relies on its session only while that is alive, and that no earlier session of its process is,
-    /// for which other nodes would have to wait.
+    /// Verifies that a node relies on its session only while the session is alive, and that no earlier session of its
+    /// process is alive: other nodes would have to wait for its end.
     private mutating func verifySessions() {
         for (index, node) in nodes.enumerated() {
             guard let number = node.session.number else { continue }
@@ -383,7 +385,7 @@ struct ClusterModel: Hashable {
         }
     }
 
-    /// A node reports content to a client.
+    /// Records that a node reports content to a client.
     /// - Parameter isNew: whether the request begins now, so that the offset must not be lower than one reported before.
     ///   Otherwise the response may be late.
     mutating func report(_ content: [UInt8], isNew: Bool) {

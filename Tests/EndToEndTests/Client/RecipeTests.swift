@@ -178,7 +178,7 @@ struct RecipeTests {
         "get and put are killed at each operation on a file, and the same command completes the transfer",
         .enabled(if: FileOperations.isPossible, "needs a compiler for C"), arguments: ["put", "get"])
     func fileOperations(command: String) throws {
-        // Few parts, because each write to the partial file is an operation.
+        // The file is small, because each write to the partial file is an operation.
         let bytes = Array(Self.bytes[..<60_000])
         try withServer { server in
             _ = try server.publish(bytes, as: "f.bin")

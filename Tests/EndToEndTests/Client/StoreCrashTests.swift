@@ -147,7 +147,7 @@ struct StoreCrashTests {
         }
     }
 
-    /// What is on stable storage after the operations so far.
+    /// The names that are on stable storage after the operations so far.
     private struct DiskNames {
         private(set) var acknowledgments = 0
         /// Files with bytes that were not synchronized.
@@ -158,7 +158,7 @@ struct StoreCrashTests {
         /// States that can be read after a crash of the system.
         private var durable: Set<String> = []
 
-        /// - Returns: what has to be on stable storage before this operation, and is not.
+        /// - Returns: the names that have to be on stable storage before this operation, and are not.
         mutating func apply(_ operation: FileOperations.Operation) -> [String] {
             var problems: [String] = []
             let isState = { (name: String) in name.hasSuffix(".state") }

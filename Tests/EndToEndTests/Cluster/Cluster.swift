@@ -11,7 +11,7 @@ final class Cluster {
         let storage: FaultProxy
     }
 
-    /// What a test needs besides the servers.
+    /// The parts of a cluster that a test needs besides the servers.
     struct Features: Sendable, CustomTestStringConvertible {
         /// Whether each server has a ``Link``.
         var hasLinks = false

@@ -5,7 +5,7 @@ import TestSupport
 /// A client that uploads file after file through servers that fail, each request to another server. It checks that no
 /// reported offset decreases, and that each completed file has its content.
 struct ClusterClient {
-    /// What the clients of a test share.
+    /// The counts and results that the clients of a test share.
     final class World: Sendable {
         private struct State {
             var isEnding = false

@@ -67,7 +67,7 @@ struct ClusterDownloadTests {
             return bytes.indices.first { bytes[$0...].starts(with: end) }.map { $0 + end.count }
         }
 
-        /// Waits until each client has received so many bytes.
+        /// Waits until each client has received `count` bytes.
         func await(_ count: Int) -> Bool {
             state.wait(until: SystemClock.deadline(in: .seconds(300))) { state in
                 state.received.allSatisfy { $0 >= count } || !state.mistakes.isEmpty ? true : nil

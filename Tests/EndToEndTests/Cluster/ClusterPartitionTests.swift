@@ -205,7 +205,7 @@ struct ClusterPartitionTests {
             try connection.send(.creation(.v8, "PUT", "/files/s", complete: true, .declared(Int64(Self.content.count))))
             let location = try #require(try connection.requireInterim().location)
             proxy.set(Self.storageError("503 Slow Down", "SlowDown"))
-            // So many bytes are stored at once.
+            // More than 8 MiB, so that the server stores an object immediately.
             try connection.send(Self.content[..<9_000_000])
             try expectRetryAfter { try connection.readResponse(to: "PUT", within: .seconds(90)) }
             proxy.set(.open)
@@ -239,7 +239,7 @@ struct ClusterPartitionTests {
     func announcement() throws {
         try withCluster(2, [], Self.features) { cluster in
             let (first, second, proxy) = (cluster.nodes[0], cluster.nodes[1], cluster.links[0].storage)
-            // So many bytes are not only in the row.
+            // Too many bytes for the row, so that the server also stores an object.
             let content = Array(Self.content[..<70_000])
             proxy.set(Self.stalled)
             let connection = try first.connect()

@@ -135,7 +135,7 @@ struct MigrationTests {
                 SystemClock.pause(nanoseconds: .random(in: 0...60_000_000, using: &random))
                 run.kill(SIGKILL)
                 let ending = try run.awaitEnding()
-                // It may have ended before.
+                // The command may have ended before the kill.
                 #expect(ending == .signaled(SIGKILL) || ending == .exited(0), "\(run.errorOutput)")
                 if ending == .signaled(SIGKILL) { kills += 1 }
             }

@@ -25,7 +25,7 @@ struct FileNameTests {
         try FileDescriptor.open(path, [.readOnly]).content(atMost: 64 << 20)
     }
 
-    /// The path in an event, from its bytes if the event has them.
+    /// The path in an event: the bytes in `fileBytes` if the event has this member, or else the text in `file`.
     private func file(_ event: CommandRun.Event?) -> FilePath? {
         if let text = event?.text("fileBytes") { return Data(base64Encoded: text).map { FilePath($0) } }
         return event?.text("file").map { FilePath($0) }

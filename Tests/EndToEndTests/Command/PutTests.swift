@@ -260,7 +260,7 @@ struct PutTests {
     @Test("With --retries 2 the third failure without progress ends put with 75")
     func retries() throws {
         let server = try ScriptedServer { _, reply in
-            // Otherwise the end of the connection can overtake the next request.
+            // If content were not read, the end of the connection could overtake the next request.
             try reply.discardContent()
             try reply.respond(503, ["Retry-After": "0"])
         }

@@ -49,7 +49,7 @@ struct SeveralFilesTests {
         }
     }
 
-    /// So many files that a signal after the first one arrives before the last one.
+    /// A number of files with which a signal after the first file arrives before the last one is sent.
     private static let countBetween = 200
 
     @Test("A signal between two files ends the command with 75; the same command sends the remaining files, each once")

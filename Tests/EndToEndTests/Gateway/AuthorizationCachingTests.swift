@@ -5,7 +5,7 @@ import Testing
 
 private typealias Application = AuthorizingApplication
 
-/// How long decisions are used again.
+/// Tests how long a decision of the application is used for further requests.
 @Suite("Gateway: repeated decisions", .blocking)
 struct GatewayAuthorizationCachingTests {
     /// The number of decisions about two equal requests.
@@ -99,7 +99,7 @@ struct GatewayAuthorizationCachingTests {
         }
     }
 
-    @Test("fields that are not shown do not matter")
+    @Test("a decision is used again although a field that the application is not shown has changed")
     func unshown() throws {
         let application = try Application(Application.byUser([("Cache-Control", "max-age=600")]))
         try application.withServer { server in

@@ -5,10 +5,10 @@ import Testing
 
 private typealias Application = AuthorizingApplication
 
-/// What an application is shown of requests, and what its permission means.
+/// Tests the requests that an application gets to authorize clients, and the effects of its responses.
 @Suite("Gateway: authorization by an application", .blocking)
 struct GatewayAuthorizationTests {
-    // MARK: What is shown
+    // MARK: Requests to the application
 
     @Test("the application is shown method, target, fields and length of a request, and not its content")
     func shown() throws {

@@ -45,7 +45,7 @@ struct BlockingTransportTests {
         }
     }
 
-    /// Performs so many requests at the same time.
+    /// Performs `count` requests at the same time.
     private func performTogether(
         _ count: Int, _ transport: BlockingTransport, _ origin: ScriptedOrigin, _ hold: Monitor<Hold>,
         adjust: (inout TransportRequest) -> Void = { _ in }
@@ -66,7 +66,7 @@ struct BlockingTransportTests {
         for exchange in exchanges { try expectOK(exchange) }
     }
 
-    /// Waits until the origin has so many open connections.
+    /// Waits until the origin has `count` open connections.
     private func expectOpen(
         _ origin: ScriptedOrigin, _ count: Int, sourceLocation: SourceLocation = #_sourceLocation
     ) {

@@ -69,8 +69,8 @@ struct GatewayEffectOnceKillTests {
                 ).with("Authorization", GatewayEffectOnceKillTests.secret))
         }
 
-        /// What a client does after an interruption: it asks for the offset, and sends the remaining bytes, until the response is
-        /// final.
+        /// Resumes the upload as a client does: retrieves the offset and sends the remaining bytes, until the response
+        /// is final.
         func resume(_ location: String) throws -> Response {
             for _ in 0..<10 {
                 let state = try server.retrieve(location)

@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// How often the origin is called for an upload if the server ends meanwhile.
+/// Tests how often the origin is called for an upload if the server ends before the response.
 @Suite("Gateway: the effect of an upload, and the end of the server", .blocking)
 struct GatewayEffectOnceStopTests {
     private typealias Fixture = GatewayUploadFixture

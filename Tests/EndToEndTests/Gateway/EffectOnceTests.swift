@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// How often the origin is called for an upload, and what the client sees meanwhile.
+/// Tests how often the origin is called for an upload, and the responses that the client gets before the end.
 @Suite("Gateway: the effect of an upload", .blocking)
 struct GatewayEffectOnceTests {
     private typealias Fixture = GatewayUploadFixture
@@ -209,7 +209,7 @@ struct GatewayEffectOnceTests {
 
     // MARK: An origin that may have worked on the upload
 
-    /// How an origin fails after it has got a request.
+    /// The failure of an origin after it has got a request.
     enum Failure: String, CaseIterable, Sendable {
         case closes, resets, resetsEarly, cutsHead, cutsLength, cutsChunks, stalls, stallsInContent, sendsNoHTTP,
             switches

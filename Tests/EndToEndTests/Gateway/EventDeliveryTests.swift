@@ -4,12 +4,12 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Which events an upload has, and how they are delivered to an endpoint.
+/// Tests which events an upload has, and how they are delivered to an endpoint.
 @Suite("Gateway: the delivery of events", .blocking)
 struct GatewayEventDeliveryTests {
     private static let metadata = [("Content-Type", "text/x-test"), ("X-Key", "private-field-0123456789")]
 
-    // MARK: Which events there are
+    // MARK: Kinds of events
 
     @Test("created, completed, refused and canceled uploads, and plain uploads, each with its data")
     func kinds() throws {

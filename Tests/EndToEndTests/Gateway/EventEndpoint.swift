@@ -33,11 +33,11 @@ struct ReceivedEvent: Decodable, Sendable, Hashable {
 
 /// An endpoint for events. It verifies each request, and records the events that it has accepted.
 final class EventEndpoint: Sendable {
-    /// How the endpoint responds to an event.
+    /// The response of the endpoint to an event.
     enum Answer: Sendable {
         /// A response; with a status of 2xx the event counts as accepted.
         case status(String, [(String, String)] = [])
-        /// These bytes, and then the end of the connection.
+        /// The endpoint sends these bytes, and then closes the connection.
         case bytes(String)
         /// No response until the server closes the connection.
         case silence
@@ -126,7 +126,7 @@ final class EventEndpoint: Sendable {
         }
     }
 
-    /// What is wrong with a request, by CloudEvents 1.0 and Standard Webhooks.
+    /// Returns the violations of CloudEvents 1.0 and of Standard Webhooks in a request.
     private static func mistakes(
         in request: ReceivedRequest, _ event: ReceivedEvent, _ content: [UInt8], _ secrets: [String]
     ) -> [String] {
@@ -161,7 +161,7 @@ final class EventEndpoint: Sendable {
         return Data((key.map { $0 ^ 0x5C } + inner).digest()).base64EncodedString()
     }
 
-    // MARK: What has arrived
+    // MARK: Received events
 
     /// All events that arrived, in order, with repetitions.
     var attempts: [ReceivedEvent] { state.withLock { $0.attempts } }
@@ -174,14 +174,14 @@ final class EventEndpoint: Sendable {
             return state.maxRunning
         }
     }
-    /// When an event arrived.
+    /// The times at which an event arrived.
     func times(of event: ReceivedEvent) -> [ContinuousClock.Instant] { state.withLock { $0.times[event.id] ?? [] } }
     var mistakes: [String] { state.withLock { $0.mistakes } }
 
     /// Responds to later requests in this way.
     func respond(_ responder: @escaping Responder) { state.withLock { $0.responder = responder } }
 
-    /// Waits until so many different events were accepted, and returns all accepted events.
+    /// Waits until `count` different events were accepted, and returns all accepted events.
     func awaitAccepted(
         _ count: Int, within limit: Duration = .seconds(30), sourceLocation: SourceLocation = #_sourceLocation
     ) -> [ReceivedEvent] {
@@ -193,7 +193,7 @@ final class EventEndpoint: Sendable {
         return accepted
     }
 
-    /// Waits until so many requests have arrived.
+    /// Waits until `count` requests have arrived.
     func awaitAttempts(
         _ count: Int, within limit: Duration = .seconds(30), sourceLocation: SourceLocation = #_sourceLocation
     ) {

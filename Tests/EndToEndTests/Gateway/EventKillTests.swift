@@ -11,11 +11,11 @@ import Testing
     .enabled(if: FileOperations.isPossible, "needs a compiler for C"))
 struct GatewayEventKillTests {
     private static let content = Payload.bytes(20_000)
-    /// One case of this many tests one of this many operations after the other.
+    /// The number of cases among which the operations are distributed in turn.
     private static let cases = 4
     private static let isComplete = ProcessInfo.processInfo.environment["ONWARD_KILLS"] == "all"
 
-    /// What the server has acknowledged.
+    /// The requests that the server has acknowledged.
     private struct Acknowledged {
         var upload: String?
         var isCompleted = false

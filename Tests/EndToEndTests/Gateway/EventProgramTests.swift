@@ -43,7 +43,7 @@ struct GatewayEventProgramTests {
             _ = try server.metrics { $0["onward_events_delivered_total"] == 2 }
             #expect(text(directory + "/types") == "onward.upload.created\nonward.upload.completed\n")
             let names = Set(text(directory + "/names").split(separator: "\n").map(String.init))
-            // The shell itself adds the last ones.
+            // The shell itself adds the last variables.
             let allowed: Set = [
                 "PATH", "HOME", "LANG", "TZ", "ONWARD_EVENT_ID", "ONWARD_EVENT_TYPE", "PWD", "OLDPWD", "SHLVL", "_",
             ]

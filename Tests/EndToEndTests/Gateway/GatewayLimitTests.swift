@@ -3,7 +3,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// The limits of uploads at a route: for requests that do not use the upload protocol, and how they are announced.
+/// Tests the limits of uploads for requests that do not use the upload protocol, and the announcement of the limits.
 @Suite("The gateway as a proxy: limits", .blocking)
 struct GatewayLimitTests {
     @Test("a request whose declared length exceeds --max-size gets 413, and nothing of it is sent to the origin")
@@ -29,7 +29,7 @@ struct GatewayLimitTests {
     }
 
     @Test(
-        "chunked content is cut when it exceeds --max-size: the client gets 413, and the origin no end of the request")
+        "chunked content is cut at --max-size: the client gets 413, and the origin gets no end of the request")
     func chunked() throws {
         let origin = try ScriptedOrigin { _, connection in try connection.respond() }
         try withGateway(to: origin, options: ["--max-size", "100000"]) { server in

@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// `onward outcomes`, beside a running server.
+/// Tests `onward outcomes` while a server is running.
 @Suite("Gateway: requests whose outcome is unknown", .blocking)
 struct GatewayOutcomeTests {
     private typealias Fixture = GatewayUploadFixture

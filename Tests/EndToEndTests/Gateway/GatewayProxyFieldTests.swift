@@ -4,8 +4,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// What a gateway changes in requests that do not use the upload protocol (RFC 9110 section 7.6), and
-/// what it leaves unchanged.
+/// Tests the changes that a gateway makes in requests that do not use the upload protocol (RFC 9110 section 7.6).
 @Suite("The gateway as a proxy: requests", .serialized, .blocking)
 struct GatewayProxyFieldTests {
     private static func origin(
@@ -68,7 +67,7 @@ struct GatewayProxyFieldTests {
                 let response = try server.exchange(.get(target))
                 #expect((400..<500).contains(response.status), "\(target): \(response)")
             }
-            // Such a path can be forwarded, but not stored with an upload.
+            // A path with an empty segment can be forwarded, but not stored with an upload.
             let upload = try server.exchange(.creation(.v8, "POST", "/app//x", complete: true, .bytes([1])))
             #expect(upload.status == 400, "\(upload)")
             #expect(origin.requests.isEmpty, "\(origin.requests.map(\.target))")

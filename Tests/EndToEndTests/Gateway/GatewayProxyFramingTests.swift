@@ -190,7 +190,7 @@ struct GatewayProxyFramingTests {
         .invalid("HTTP/1.1 101 X\r\n\r\n" + reply("Content-Length: 5")),
         .invalid(reply("X: " + String(repeating: "a", count: 40_000), "Content-Length: 5")),
         Case(reply("X: " + String(repeating: "a", count: 30_000), "Content-Length: 5"), .content("hello")),
-        // Without the end of a head.
+        // The connection ends before the end of a head.
         Case("", .problem(502, "origin-connection-lost")),
         // Incomplete content.
         Case(reply("Content-Length: 6"), .incomplete), Case(reply("Content-Length: 9223372036854775807"), .incomplete),
@@ -337,8 +337,8 @@ struct GatewayProxyFramingTests {
                 #expect(response.status == 502 && response.problem?.code == "origin-response-invalid", "\(path)")
                 #expect(endings.wait(for: "end", count: number + 1), "the connection to the origin was closed: \(path)")
             }
-            // Also with a client that has not sent all of its content, and so cannot get responses. Until it sends more,
-            // the origin has to wait.
+            // The same applies to a client that has not sent all of its content and therefore cannot get responses.
+            // Until it sends more, the origin has to wait.
             let connection = try server.connect()
             try connection.send(Request("POST", "/app/interim", [], .declared(1 << 20)))
             #expect(origin.awaitRequests(4))

@@ -4,8 +4,8 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// What a gateway changes in responses that do not use the upload protocol (RFC 9110 section 7.6), and what it leaves
-/// unchanged.
+/// Tests the changes that a gateway makes in responses to requests that do not use the upload protocol (RFC 9110
+/// section 7.6).
 @Suite("The gateway as a proxy: responses", .serialized, .blocking)
 struct GatewayProxyResponseTests {
     @Test("status, fields and content of a response arrive unchanged, whatever its framing")

@@ -5,8 +5,8 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// How a gateway passes on messages while they arrive: without delay, with bounded memory, and not longer than the client
-/// waits.
+/// Tests that a gateway passes on messages while they arrive, without delay and with bounded memory, and that it ends a
+/// request when the client disconnects.
 @Suite("The gateway as a proxy: streaming", .serialized, .blocking)
 struct GatewayProxyStreamingTests {
     // MARK: Without delay
@@ -78,8 +78,10 @@ struct GatewayProxyStreamingTests {
 
     // MARK: Bounded memory
 
+    /// The size of the content, in bytes.
     private static let large = 200 << 20
-    /// Far less than ``large``, and more than the buffers of one request.
+    /// The maximum growth of the resident memory, in KiB: far less than ``large``, and more than the buffers of one
+    /// request.
     private static let maxGrowth = 48 << 10
 
     /// The largest resident memory of a process so far, in KiB.
@@ -114,7 +116,7 @@ struct GatewayProxyStreamingTests {
             try Self.send("GET /app/large HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", on: client)
             _ = try input.head()
             // The client reads nothing more until the origin cannot send more.
-            #expect(Self.awaitRest(of: sent) < Self.large >> 20)
+            #expect(Self.awaitStop(of: sent) < Self.large >> 20)
             #expect(Self.peak(of: server) - before < Self.maxGrowth)
             var received = 0
             while received < Self.large, let part = try? input.part(atMost: 20_000) { received += part.count }
@@ -144,7 +146,7 @@ struct GatewayProxyStreamingTests {
             let part = [UInt8](repeating: 0x61, count: 1 << 20)
             let sent = Counter()
             let watcher = try WorkerThread(name: "watcher") {
-                #expect(Self.awaitRest(of: sent) < Self.large >> 20)
+                #expect(Self.awaitStop(of: sent) < Self.large >> 20)
                 signals.send("blocked")
             }
             for _ in 0..<(Self.large >> 20) {
@@ -158,7 +160,7 @@ struct GatewayProxyStreamingTests {
         }
     }
 
-    @Test("a refusal with much content before the end of the request needs no memory for the content")
+    @Test("a large refusal that arrives before the end of the request is passed on with bounded memory")
     func largeEarlyRefusal() throws {
         let origin = try ScriptedOrigin { request, connection in
             guard request.path == "/app/large" else { return try connection.respond() }
@@ -179,8 +181,8 @@ struct GatewayProxyStreamingTests {
         }
     }
 
-    /// Waits until a counter has stayed the same for half a second, and returns it.
-    private static func awaitRest(of counter: Counter) -> Int {
+    /// Waits until a counter has not changed for half a second, and returns its value.
+    private static func awaitStop(of counter: Counter) -> Int {
         var last = (value: -1, at: ContinuousClock.now)
         return pollUntil(within: .seconds(60)) {
             let value = counter.value
@@ -247,7 +249,7 @@ struct GatewayProxyStreamingTests {
                     #expect(signals.wait(for: "ready " + path))
                 default:
                     try connection.send(Request.get(path))
-                    // The client has the head of the response.
+                    // The client receives the beginning of the response.
                     while !connection.received.starts(with: Array("HTTP/1.1 200".utf8)) {
                         #expect(try connection.receiveMore(until: Deadline(in: .seconds(30))) == nil)
                     }
@@ -290,7 +292,7 @@ struct GatewayProxyStreamingTests {
         }
     }
 
-    @Test("a complete response before the end of the content is passed on; one that needs full duplex gets 501")
+    @Test("a complete response before the end of the content is passed on; a request that needs full duplex gets 501")
     func earlySuccess() throws {
         let origin = try ScriptedOrigin { request, connection in
             switch request.path {

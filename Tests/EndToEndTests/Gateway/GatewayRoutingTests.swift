@@ -2,7 +2,7 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-/// What a gateway does with its position between clients and applications: URLs of both, and loops.
+/// Tests the URLs that a gateway changes between clients and applications, and the detection of loops.
 @Suite("The gateway as a proxy: its position", .blocking)
 struct GatewayRoutingTests {
     @Test("with --public-url only the URLs of Onward are changed, and those of the application are not")

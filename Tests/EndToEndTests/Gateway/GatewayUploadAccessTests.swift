@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Who may use the uploads of a route, and what separates routes from the server's own paths.
+/// Tests which clients may use the uploads of a route, and that routes are separate from the server's own paths.
 @Suite("Gateway: the owners of uploads", .blocking)
 struct GatewayUploadAccessTests {
     private typealias Fixture = GatewayUploadFixture
@@ -187,7 +187,8 @@ struct GatewayUploadAccessTests {
 /// Mistakes in the settings of routes, which are reported before anything starts.
 @Suite("Gateway: settings of routes", .blocking)
 struct GatewayUploadSettingsTests {
-    /// Runs a server that must not start. Expects that it names all of the words and creates no data directory.
+    /// Runs a server that must not start. Expects that its output contains all words, and that it creates no data
+    /// directory.
     private func expectRefusal(
         _ options: [String], _ words: [String], lines: Int? = nil, sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
@@ -282,7 +283,7 @@ struct GatewayUploadSettingsTests {
             "line 7: the route /good is given twice", "line 8: the route /private has no access rule",
         ]
         try expectRefusal(["--routes-file", path], lines.map { $0 }, lines: 5)
-        // Together with those of the command line.
+        // The mistakes of the file are reported together with the mistakes of the command line.
         try expectRefusal(
             ["--routes-file", path, "--route", "/uploads=http://127.0.0.1:1,access=open", "--route", "/b=x:y"],
             lines + ["/uploads", "'x:y'"], lines: 7)

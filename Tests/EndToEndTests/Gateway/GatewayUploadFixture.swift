@@ -30,7 +30,7 @@ enum GatewayUploadFixture {
     /// The response of ``accept``.
     static let answer = "{\"stored\": true}"
 
-    /// Accepts every request, with all kinds of fields.
+    /// Accepts every request with a response that has all kinds of fields.
     static let accept: ScriptedOrigin.Script = { _, connection in
         try connection.respond(
             "201 Made",
@@ -118,7 +118,7 @@ enum GatewayUploadFixture {
         return location
     }
 
-    /// Asks for the response of an upload whose bytes have all arrived.
+    /// Requests the response of an upload whose bytes have all arrived.
     static func complete(
         _ server: ServerProcess, _ location: String, at offset: Int = content.count, _ version: Interop? = .v8,
         _ fields: [(String, String)] = []
@@ -128,7 +128,7 @@ enum GatewayUploadFixture {
         return try server.exchange(request)
     }
 
-    /// Expects that the upload waits, complete, for its origin.
+    /// Expects that the upload is complete and waits for its origin.
     static func expectWaiting(
         _ server: ServerProcess, _ location: String, _ version: Interop? = .v8, length: Int = content.count,
         sourceLocation: SourceLocation = #_sourceLocation

@@ -28,7 +28,7 @@ struct GatewayUploadResponseTests {
             hold.release()
             Fixture.expectAnswer(try Fixture.complete(server, location), .v8, isLive: false)
             try Fixture.expectFinal(server, origin, location) { Fixture.expectAnswer($0, .v8, isLive: false) }
-            // Also in the version without a number.
+            // The same applies to the version without a number.
             Fixture.expectAnswer(try Fixture.complete(server, location, nil), nil, isLive: false)
             #expect(origin.requests.count == 1)
             #expect(StoredBytes(of: server).places(of: "live-cookie").isEmpty)

@@ -34,7 +34,7 @@ struct GatewayPathHandoverDirectoryTests {
                 "rename directory": "mv \(directory) \(directory)x", "link": "ln \(file) \(directory)/y",
             ]
             for (name, command) in commands {
-                // A program with the identity of a user, and one that only has the group.
+                // Programs of the owner, of a user who only has the same group, and of other users.
                 for (uid, gid) in [
                     (owner, owner), (65_534, owner), (owner == user ? other : user, 65_534), (65_534, 65_534),
                 ] {
@@ -160,7 +160,7 @@ struct GatewayPathHandoverDirectoryTests {
     }
 
     @Test(
-        "a directory whose files would not get its group, and one of another user, are refused",
+        "a directory whose files would not get its group is refused, and so is a directory of another user",
         .enabled(if: PathHandover.canChangeUser, "needs root, to run programs as other users"))
     func owners() throws {
         let place = try PathHandover()

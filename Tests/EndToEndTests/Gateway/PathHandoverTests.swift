@@ -199,7 +199,7 @@ struct GatewayPathHandoverTests {
         }
     }
 
-    /// What an origin does after it has moved the file.
+    /// The action of an origin after it has moved the file.
     enum End: String, CaseIterable, Sendable {
         case cut, unavailable, stalls
 

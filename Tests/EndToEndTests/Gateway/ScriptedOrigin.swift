@@ -45,11 +45,11 @@ final class ScriptedOrigin: Sendable {
         if case .unix(let path) = listener.address { "unix:\(path)" } else { "http://127.0.0.1:\(port)" }
     }
 
-    // MARK: What has arrived
+    // MARK: Received requests
 
     /// All requests whose head has arrived, in order, with the content that was read of them so far.
     var requests: [ReceivedRequest] { state.withLock { $0.requests } }
-    /// What arrived in place of a request.
+    /// The inputs that are no valid requests.
     var malformed: [String] { state.withLock { $0.malformed } }
     /// The number of connections that were accepted.
     var connections: Int { listener.connections }

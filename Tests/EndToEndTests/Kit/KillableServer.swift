@@ -14,8 +14,9 @@ struct KillableServer {
 
     /// - Parameters:
     ///   - options: the options of `serve`.
-    ///   - counted: the directory whose files count, in words of a shell script. The default is the data directory, which
-    ///     does not have a name yet: it is the fourth word of the command line.
+    ///   - counted: the directory below which operations are counted, as an expression of the shell. The default is the
+    ///     data directory: its path is the fourth word of the command line, and is not known before the server is
+    ///     started.
     ///   - number: the number of the operation after ``beginCounting()``; `nil`: the server is not killed.
     init(_ options: [String], below counted: String = "$4", killAt number: Int?) throws {
         directory = try TemporaryDirectory()
@@ -40,8 +41,8 @@ struct KillableServer {
 
     /// The operations before which the server is killed, one for each start: all of them, or, with a shared storage, a part,
     /// because a case with several servers takes long.
-    /// - Parameter count: the number of operations without a kill. There can be one more, because they are not always the
-    ///   same.
+    /// - Parameter count: the number of operations without a kill. A run can have one more, because the operations
+    ///   vary.
     static func numbers(of count: Int) -> [Int] {
         let isPart = SharedStorage.isSelected && ProcessInfo.processInfo.environment["ONWARD_KILLS"] != "all"
         let step = isPart ? max(1, count / 12) : 1

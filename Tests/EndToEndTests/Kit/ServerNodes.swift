@@ -8,7 +8,7 @@ struct ServerNodes: Sendable {
 
     var identifier: pid_t { all[0].identifier }
 
-    /// What all processes have written to standard error.
+    /// The output of all processes to standard error.
     var errorOutput: String { all.map(\.errorOutput).joined() }
 
     /// How the processes ended: an error if there was one; `nil` while one of them runs.

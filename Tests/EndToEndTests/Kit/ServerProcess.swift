@@ -7,8 +7,8 @@ import Testing
 
 /// A running `onward serve` with a data directory of its own.
 ///
-/// With `ONWARD_STORE=cluster` it has a ``SharedStorage`` instead, and with `ONWARD_NODES` it is several servers behind a
-/// proxy that passes each connection on to the next one.
+/// With `ONWARD_STORE=cluster` it has a ``SharedStorage`` instead. With `ONWARD_NODES` as well, this object starts
+/// several servers, and a proxy that distributes the connections to them in turn.
 final class ServerProcess: TestedServer {
     /// Contains the data directory and the other files of a test.
     let directory: TemporaryDirectory
@@ -18,14 +18,14 @@ final class ServerProcess: TestedServer {
     private let environment: [String: String]
     /// The options that select the storage.
     let storage: [String]
-    /// What the server uses instead of a data directory.
+    /// The storage that the server uses instead of a data directory; `nil` if it has a data directory.
     let shared: SharedStorage?
     /// ``storage`` of each process.
     private let storages: [[String]]
     private let ports: [UInt16]
     private let distribution: FaultProxy?
     private let connections = Counter()
-    /// The path of a program that starts the server.
+    /// A program and its arguments. The program executes the command line of the server, which follows these arguments.
     private let starter: [String]
 
     /// The path of the data directory.
@@ -44,7 +44,8 @@ final class ServerProcess: TestedServer {
     /// - Parameters:
     ///   - options: the options of `serve`, in addition to storage and address.
     ///   - storage: the options that select the storage; nil for a data directory.
-    ///   - databaseProxy: returns the port of the proxy to a database for the next process.
+    ///   - databaseProxy: creates a proxy to the database at `port` for the next process, and returns the port of this
+    ///     proxy.
     init(
         _ options: [String] = [], environment: [String: String] = [:], startedBy starter: [String] = [],
         storage: [String]? = nil, databaseProxy: ((_ port: UInt16) throws -> UInt16)? = nil
@@ -166,8 +167,9 @@ final class ServerProcess: TestedServer {
 
     // MARK: Requests
 
-    /// Connects without the proxy, so that the server has all bytes that were acknowledged. With several servers, each
-    /// connection is made to the next one that accepts it.
+    /// Connects to a server directly: a proxy would also acknowledge bytes that the server has not received. If there
+    /// are several servers, the connections are made to them in turn, except to those that do not accept the
+    /// connection.
     /// - Parameters: those of ``RawConnection``.
     func connect(receiveBuffer: Int32? = nil, source: UInt8 = 1) throws -> RawConnection {
         let ports = distribution == nil ? [port] : ports

@@ -58,7 +58,7 @@ struct SessionAuthorizationTests {
         } else {
             let refusal = #expect(throws: AuthorizationRefusal.self) { try identity(.get, fields) }
             #expect(refusal?.problem.code == "missing-token")
-            // What is public stays public.
+            // A public file can also be read with the rejected cookie.
             #expect(try identity(.get, fields, publicRead: true).identity == .anonymous)
         }
     }

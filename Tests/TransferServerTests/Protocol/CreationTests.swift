@@ -2,8 +2,7 @@ import ConformanceKit
 import HTTPTestSupport
 import Testing
 
-/// Creations (draft section 4.2): what the server does with names, methods and preconditions of its files, which the draft
-/// leaves to the target.
+/// Tests creations (draft section 4.2), with the names, methods and preconditions that the draft leaves to the target.
 @Suite("Creation", .blocking)
 struct CreationTests {
     @Test(

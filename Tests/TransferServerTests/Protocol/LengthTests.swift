@@ -2,7 +2,7 @@ import ConformanceKit
 import HTTPTestSupport
 import Testing
 
-/// Lengths (draft section 4.1.3): restarts, options, and responses that the draft does not require.
+/// Tests lengths (draft section 4.1.3): the option `--require-length`, and responses that the draft does not require.
 @Suite("Lengths", .timeLimit(.minutes(30)))
 struct LengthTests {
     private func isInconsistent(_ response: Response) -> Bool {

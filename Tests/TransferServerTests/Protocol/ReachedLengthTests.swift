@@ -123,7 +123,9 @@ struct ReachedLengthTests {
         }
     }
 
-    @Test("LEN-05 LEN-06: content beyond the length is refused, and the upload is gone", arguments: completing)
+    @Test(
+        "LEN-05 LEN-06: content beyond the length is refused, and chunked content also invalidates the upload",
+        arguments: completing)
     func overrun(version: Interop) throws {
         try withService { server in
             let location = try server.begin(version, "/files/f", [1, 2], length: 4)

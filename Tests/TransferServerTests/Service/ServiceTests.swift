@@ -89,7 +89,7 @@ struct ServiceTests {
         let announcement = try #require(running.interimResponses.first)
         #expect(announcement.status == 104 && announcement.location?.hasPrefix("/uploads/") == true)
         running.receive([UInt8](repeating: 7, count: 9_000_000))
-        // Bytes become durable on another thread, and the next piece of content reports them.
+        // Another thread makes bytes durable. The service reports the offset when the next content arrives.
         let report: InterimResponse? = pollUntil(within: .seconds(60)) {
             running.receive([7])
             return running.interimResponses.dropFirst().first

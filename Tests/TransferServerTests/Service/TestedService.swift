@@ -9,7 +9,7 @@ import UploadStorage
 @testable import ConformanceKit
 @testable import TransferServer
 
-/// How the tests reach the service: in this process without a socket, or over a socket.
+/// The way in which tests send requests to the service: in this process without a socket, or over a socket.
 enum Transport: CaseIterable, Sendable {
     case inProcess, socket
 
@@ -21,7 +21,7 @@ enum Transport: CaseIterable, Sendable {
     }
 }
 
-/// What the options of `onward serve` set.
+/// The settings of a service, which `onward serve` reads from its options.
 struct ServiceSettings {
     var server = ServerConfiguration(listeners: [.tcp(host: "127.0.0.1", port: 0)])
     var store = StoreConfiguration(minFree: 0)

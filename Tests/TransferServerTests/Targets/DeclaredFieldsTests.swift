@@ -10,7 +10,7 @@ import UploadStorage
 /// Tests that `ReceivedUpload.fields` has the documented fields for every kind of request and after a crash.
 @Suite("The fields that a handler gets", .timeLimit(.minutes(5)))
 struct DeclaredFieldsTests {
-    /// How the representation arrives.
+    /// The way in which the representation arrives.
     enum Delivery: CaseIterable, Sendable {
         case plain, oneRequest, parts
         /// The process ends after the first part.

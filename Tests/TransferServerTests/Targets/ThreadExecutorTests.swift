@@ -26,7 +26,8 @@ struct ThreadExecutorTests {
         }
     }
 
-    /// Calls `body` from as many threads as there are arguments, and returns the results.
+    /// Calls `body` with the numbers from 0 to `count - 1`, each on its own thread, and returns the results in this
+    /// order.
     private func call<Value: Sendable>(
         _ count: Int, _ body: @escaping @Sendable (Int) async -> Value
     ) async throws -> [Value?] {

@@ -3,7 +3,7 @@ package enum ClientKind: String, Sendable, CaseIterable {
     /// A page in a browser, which does not control how the browser sends requests and which responses it gets.
     case browser
 
-    /// Why a client of this kind cannot pass a case; `nil` if it can.
+    /// The reason why a client of this kind cannot pass a case; `nil` if it can.
     func obstacle(to id: String) -> String? {
         obstacles.first { obstacle in obstacle.cases.contains { Glob($0).matches(id) } }?.reason
     }

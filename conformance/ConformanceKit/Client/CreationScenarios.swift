@@ -5,7 +5,8 @@ enum CreationScenarios {
             try $0.expectSuccess()
         },
         .upload(
-            "4.2/empty", .must, "4.2.1", "A client that ends with the creation of an empty upload sends ?1 in it.",
+            "4.2/empty", .must, "4.2.1",
+            "If the last request for an empty file is a creation, it has Upload-Complete: ?1.",
             covers: "CLI-26", size: 0
         ) { record in
             try record.expectSuccess()

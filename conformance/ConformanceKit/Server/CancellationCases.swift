@@ -63,8 +63,8 @@ extension CaseContext {
         try expectSuccess(response, "to DELETE")
     }
 
-    /// Sends the head of a request and waits until the subject processes the request. The request expects a response
-    /// with status 100. The wait ends when a response arrives, or after two seconds.
+    /// Sends the head of a request with `Expect: 100-continue`, and waits for a response, at most two seconds. The
+    /// response, usually 100, shows that the subject processes the request.
     func begin(_ request: Request, on connection: RawConnection) throws {
         setLastRequest(request, connection.endpoint)
         try connection.send(request.with("Expect", "100-continue"))

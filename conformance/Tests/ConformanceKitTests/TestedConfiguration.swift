@@ -107,7 +107,8 @@ enum TestedConfiguration: String, Sendable, CaseIterable {
         }
     }
 
-    /// A command that starts servers with one storage. The harness knows that they run by another server on `{port}`.
+    /// A command that starts servers with one storage. The last server listens on `{port}`: when the harness can
+    /// connect to it, the other servers are ready.
     private static func command(
         _ onward: String, _ storage: SharedStorage, _ ports: [UInt16], _ options: [String], scheme: some StringProtocol
     ) -> String {

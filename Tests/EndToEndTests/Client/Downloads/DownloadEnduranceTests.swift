@@ -48,7 +48,7 @@ struct DownloadEnduranceTests {
         #expect(result.size == file.size, "\(summary)")
         #expect(crashes == Self.restarts && proxy.cuts >= Self.faults, "\(summary)")
         #expect(try LargeFile.digest(target) == digest, "\(summary)")
-        // The client keeps every byte that it received.
+        // The client keeps the bytes that it has received, so only a few bytes are sent again.
         #expect(result.received <= file.size / 100 * 102, "\(summary)")
         print("\(summary), \(result.requests) requests")
         await fixture.client.shutDown()

@@ -28,7 +28,7 @@ struct PageBrowserTests {
     func access(browser: String) throws { try run("page-access.test.mjs", in: browser) }
 }
 
-/// What can be tested of the page without a browser.
+/// Tests of the page that need no browser.
 @Suite("The files of the page", .blocking)
 struct PageFilesTests {
     @Test("have all texts in all languages, no markup from data, and a small size")

@@ -9,8 +9,8 @@ import TransferServer
 /// The test acts as the service manager: it binds sockets, passes them on, and receives messages.
 @Suite("Start by a service manager", .blocking)
 struct ServiceManagerTests {
-    /// Starts `onward serve` as a manager does: with the sockets as the descriptors from 3 on, and with variables that
-    /// are addressed to the new process.
+    /// Starts `onward serve` as a manager does: with the sockets as the descriptors from 3 on, and with the ID of the
+    /// new process in `LISTEN_PID`.
     private func start(
         _ directory: TemporaryDirectory, _ options: [String] = [], sockets: [Int32] = [],
         _ environment: [String: String] = [:]

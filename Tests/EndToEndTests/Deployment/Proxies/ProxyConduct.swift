@@ -1,4 +1,4 @@
-/// How a proxy handles an upload. docs/operating.md has this as a table; a test fails if the table is wrong.
+/// The behavior of a proxy during an upload. The table in docs/operating.md has the same values, which a test verifies.
 struct ProxyConduct: Sendable {
     /// The interim responses that reach a client.
     enum Interims: String, Sendable {
@@ -9,7 +9,7 @@ struct ProxyConduct: Sendable {
         case none
     }
 
-    /// When a final response reaches the client if the server sends it before the end of the content.
+    /// The time at which the client receives a final response that the server has sent before the end of the content.
     enum EarlyAnswer: String, Sendable {
         /// The response arrives while the client is still sending.
         case early

@@ -55,8 +55,7 @@ struct ProxyConfiguration {
         }
     }
 
-    /// The text before and after the configuration, which is in other files on a system on which the proxy is
-    /// installed.
+    /// The text before and after the configuration. An installed proxy has this text in other files.
     private var frame: (before: String, after: String) {
         switch proxy {
         case .haproxy, .varnish: ("", "")

@@ -9,7 +9,7 @@ import Testing
 struct PageTests {
     private static let token = "token-of-anna-0123456789"
 
-    @Test("a browser gets the page, all other clients get what they get without it", arguments: [[], ["--no-page"]])
+    @Test("browsers get the page; all other clients get the same as without the page", arguments: [[], ["--no-page"]])
     func clients(options: [String]) throws {
         try withServer(options: options) { server in
             try server.publish([1, 2, 3], as: "d/a%20b.txt")

@@ -138,7 +138,7 @@ struct SessionTests {
         #expect(try server.exchange(Request("DELETE", "/files/x", [cookie])).status == 401)
         #expect(application.asked.count == before + 2)
         for asked in application.asked { #expect(asked.fields["Cookie"]?.contains("onward") != true) }
-        // The rights of a client that only the application knows are those that it may have.
+        // This server does not know which operations the application allows, so the session has all scopes.
         let session = try server.exchange(
             Request(
                 "POST", "/onward/session",

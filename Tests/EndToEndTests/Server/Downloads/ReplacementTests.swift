@@ -66,7 +66,7 @@ struct ReplacementTests {
     private static let old = Payload.bytes(9 << 20, seed: 1)
     private static let new = Payload.bytes(9 << 20, seed: 2)
 
-    /// How the file is replaced or removed while a client reads it slowly.
+    /// The way in which the file is replaced or removed while a client reads it slowly.
     enum Change: String, CaseIterable, Sendable {
         case put, deletion, rename
     }

@@ -9,13 +9,13 @@ extension ServerProcess {
     /// The path of a published file.
     func path(of name: String) -> String { data.path(of: name) }
 
-    /// Creates a file among the published ones without the server, as a user might do. With a shared storage it is
-    /// uploaded.
+    /// Creates a published file without the server, as a user might do. With a shared storage this function uploads the
+    /// file.
     func place(_ bytes: [UInt8], as name: String) throws {
         if shared == nil { try data.place(bytes, as: name) } else { try publish(bytes, as: name.addingEscapes) }
     }
 
-    /// Creates a directory among the published ones, and those that contain it.
+    /// Creates a published directory and its missing parent directories.
     func makeDirectories(_ path: String) throws {
         if let shared { try shared.makeDirectories(path) } else { try data.makeDirectories(path) }
     }

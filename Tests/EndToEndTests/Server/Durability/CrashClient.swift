@@ -209,7 +209,7 @@ struct CrashClient {
         }
     }
 
-    /// - Returns: The offset.
+    /// - Returns: the offset.
     private func retrieve(_ upload: inout Upload, _ location: String) throws -> Int {
         let response = try exchange(.retrieval(upload.dialect, location))
         if upload.isCancelled && response.status == 404 {
@@ -235,7 +235,7 @@ struct CrashClient {
         return Int(offset)
     }
 
-    /// A canceled upload stays canceled, even after a crash.
+    /// Cancels the upload. From now on the client expects that it stays canceled, even after a crash.
     private func cancel(_ upload: inout Upload, _ location: String) throws {
         upload.isCancelled = true
         let response = try exchange(.cancellation(upload.dialect, location))
@@ -351,7 +351,7 @@ struct CrashClient {
         }
     }
 
-    /// An offset never decreases, and never exceeds the number of sent bytes.
+    /// Verifies that the offset does not decrease and does not exceed the number of sent bytes, and records it.
     private func checkAndRecord(_ carrier: any FieldCarrier, _ upload: inout Upload) throws {
         guard let offset = carrier.offset.map({ Int($0) }) else { return }
         world.countOffset()

@@ -2,7 +2,7 @@ import FoundationEssentials
 import SystemCalls
 import TestSupport
 
-/// Where the published files are.
+/// The place of the published files.
 enum PublishedStorage: Sendable {
     case directory(String)
     case shared(SharedStorage)
@@ -33,7 +33,7 @@ final class CrashWorld: Sendable {
         var isUp = true
         /// The number of restarts of the server.
         var life = 0
-        /// Whether the kills have ended; no new upload is started then.
+        /// Whether the kills have ended. After that no new upload is started.
         var isEnding = false
         var isOver = false
         var files: [String: [Range<Int>]] = [:]

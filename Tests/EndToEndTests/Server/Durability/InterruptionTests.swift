@@ -71,7 +71,7 @@ struct InterruptionTests {
                         .v8, location, at: offset, complete: true,
                         chunked ? .openChunks : .declared(Int64(Self.length - offset))
                     ).with("Expect", "100-continue"))
-                // The server has the head of the request now.
+                // After 100, the server has the head of the request.
                 try connection.requireInterim()
                 try send(offset..<offset + count, chunked: chunked, on: connection, &random)
                 try cut(connection, kind)

@@ -58,14 +58,14 @@ struct TakeOverTests {
         #expect(content == BytePool.repeated(0..<length), sourceLocation: sourceLocation)
     }
 
-    /// Waits until the server has closed the old connection, and ignores what it still sends.
+    /// Waits until the server has closed the old connection, and ignores the bytes that it still sends.
     private func awaitEnd(_ old: RawConnection) throws { _ = try old.awaitClosing(within: .seconds(60)) }
 
     @Test(
         "CON-01 CON-07 OFF-11 CON-04: HEAD on an upload stuck after 200 MB responds soon, with a correct offset")
     func head() throws {
         try withLongTimeouts { server in
-            // An object storage on the machine of the tests stalls while it stores so many bytes.
+            // An object storage on the machine of the tests stalls while it stores 200 MB.
             let size = SharedStorage.isSelected ? 60_000_000 : 200_000_000
             let length = size + 10_000_000
             let stuck = try begin(server, length: length, sending: size)

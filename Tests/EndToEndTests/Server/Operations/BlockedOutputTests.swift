@@ -86,7 +86,7 @@ struct BlockedOutputTests {
     func stopAfterStart() throws {
         let server = try UnreadOutput(isFull: true, output: true)
         server.process.kill(SIGTERM)
-        // The server waits up to a second for its last log lines.
+        // The server tries for up to a second to write its last log lines.
         #expect(try server.process.awaitEnding(within: .seconds(30)) == .exited(0))
     }
 

@@ -1,7 +1,8 @@
 import ConformanceKit
 import Testing
 
-/// The options for pages of other origins, and what such pages can do with files. The harness tests resumable uploads by pages.
+/// Tests `--cors-origin`, and the requests for files by pages of other origins. The harness tests resumable uploads by
+/// pages.
 @Suite("Cross-origin requests over the wire", .blocking)
 struct CrossOriginWireTests {
     private static let origin = "https://app.example"

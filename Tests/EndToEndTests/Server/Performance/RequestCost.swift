@@ -2,9 +2,9 @@ import FoundationEssentials
 import Glibc
 import Testing
 
-/// What the server does for a request, as numbers that do not depend on how fast or how busy the machine is.
+/// The work of the server for a request, in counts that do not depend on the speed and the load of the machine.
 struct RequestCost {
-    /// The calls of which each synchronizes with the disk. sync_file_range only starts to write.
+    /// The system calls that synchronize with the disk. sync_file_range is not one of them: it only starts to write.
     static let synchronizations: Set<String> = ["fsync", "fdatasync", "syncfs"]
 
     /// Whether the executable is the debug build of this package, to which the numbers of the tests belong.
@@ -14,7 +14,7 @@ struct RequestCost {
 
     /// The number of each system call.
     var calls: [String: Double] = [:]
-    /// How often a thread of the server waited.
+    /// The number of times that a thread of the server waited.
     var switches = 0.0
     var allocations = 0.0
 
@@ -63,7 +63,7 @@ struct RequestCost {
     }
 }
 
-/// What a request may cost.
+/// The maximum cost of a request.
 struct CostLimit {
     /// The exact number of calls. Calls that are in neither list must not be made for each request.
     var exactly: [String: Int] = [:]

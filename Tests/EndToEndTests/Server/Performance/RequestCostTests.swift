@@ -4,7 +4,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Counts, not times, are compared with those of before: they are the same on a fast and on a busy machine. The numbers
+/// Compares counts, not times, with fixed limits: counts are the same on a fast and on a busy machine. The numbers
 /// belong to a debug build, in which allocations are several times as many as in a release build.
 @Suite(
     "What a request costs", .serialized, .blocking,
@@ -118,7 +118,8 @@ struct RequestCostTests {
             { _ in .get("/app/x") }
         }
         CostLimit(
-            // Of the client, of the origin, and a check whether the connection to the origin is still open.
+            // recvfrom is called for the client, for the origin, and to check whether the connection to the origin is
+            // still open.
             exactly: ["recvfrom": 3, "sendmsg": 1, "sendto": 1],
             atMost: ["futex": 1, "poll": 3].merging(Self.logCalls) { $1 },
             calls: 11, synchronizations: 0, switches: 4, allocations: 1050

@@ -2,8 +2,8 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-/// The completion of an upload: its file, crashes of the server, and error responses of the target, which no case of the harness
-/// can cause.
+/// Tests the completion of an upload in situations that no case of the harness can cause: the file, crashes of the
+/// server, and error responses of the target.
 @Suite("Completion and replay", .serialized, .blocking)
 struct CompletionTests {
     /// Creates and completes an upload of five bytes.

@@ -2,7 +2,8 @@ import ConformanceKit
 import TestSupport
 import Testing
 
-/// The server sends and stores data without waiting for more data, which it checks in the data directory and on slow sockets.
+/// Tests that the server sends and stores data without waiting for more data. The tests use the data directory and slow
+/// sockets.
 @Suite("Promptness", .serialized, .blocking)
 struct PromptnessTests {
     @Test("A 104 is sent without a delay on a connection that has transferred a large file")

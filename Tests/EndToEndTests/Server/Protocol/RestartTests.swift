@@ -1,7 +1,7 @@
 import ConformanceKit
 import Testing
 
-/// What applies to an upload after another start of the server.
+/// Tests uploads after a restart of the server.
 @Suite("Uploads after a restart", .serialized, .blocking)
 struct RestartTests {
     @Test("DIG-01: Repr-Digest is compared after a restart of the server, too")
