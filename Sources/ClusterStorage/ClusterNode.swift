@@ -330,7 +330,7 @@ extension DatabaseError {
     /// The SQLSTATE; nil if the database could not be reached.
     var sqlState: String? { if case .failed(let sqlState, _) = self { sqlState } else { nil } }
 
-    /// Whether it is unknown whether the transaction was committed.
+    /// Whether the transaction may have been committed.
     var isPossiblyCommitted: Bool { if case .unavailable(_, true) = self { true } else { false } }
 }
 

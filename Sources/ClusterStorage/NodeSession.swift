@@ -41,7 +41,7 @@ package struct NodeSession: Sendable, Hashable {
     /// A hold that has to be released in the database.
     package struct Release: Sendable, Hashable {
         package var id: UploadID
-        /// Nil: whatever the fence is, because the node does not know its hold.
+        /// The fence of the hold; nil: the hold is released with any fence, because the node does not know it.
         package var fence: Int64?
         /// The sessions to notify.
         package var requesters: Set<Int64>

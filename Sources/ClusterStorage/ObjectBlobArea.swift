@@ -65,7 +65,7 @@ package final class ObjectBlobArea: BlobArea {
         return ObjectBlob(name, pieces, isNew: false, in: storage)
     }
 
-    /// If the blob has more pieces than one transaction can remove, a collector removes the others.
+    /// Removes a blob. If the blob has more pieces than one transaction can remove, a collector removes the others.
     package func remove(_ name: String) throws(Errno) {
         try change(DatabaseStatement(ClusterSQL.dropPieces, [.text(name)]))
     }

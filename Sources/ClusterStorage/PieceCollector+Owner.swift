@@ -90,8 +90,8 @@ extension PieceCollector {
 
     // MARK: The claim
 
-    /// Returns the marks if the object storage belongs to this database, and nil if it is a candidate; throws if the
-    /// storage belongs to another one, or to a copy of it.
+    /// Returns the marks if the object storage belongs to this database, and nil if this database is a candidate;
+    /// throws if the storage belongs to another database, or to a copy of this one.
     ///
     /// If the storage supports conditions, the first database creates the object ``identityKey``. Otherwise another
     /// database that has found no object can replace it until ``Settings/claimTime`` after its search. So the first
@@ -149,8 +149,8 @@ extension PieceCollector {
         }
     }
 
-    /// Requires that the storage has an object that this database names, if it names any, as in a restored backup.
-    /// Otherwise a server with a wrong prefix would store objects where the other servers do not find them.
+    /// If this database names objects, for example after a backup was restored, requires that the storage has one of
+    /// them. Otherwise a server with a wrong prefix would store objects where the other servers do not find them.
     private func requireKnownObject() throws(StoreError) {
         let rows = try run(ClusterSQL.someObjects, [])
         if rows.count == 0 { return }
@@ -188,7 +188,7 @@ extension PieceCollector {
         }
     }
 
-    /// `nil` if there is none.
+    /// Reads the object ``identityKey``; `nil` if it does not exist.
     private func readOwner() throws(StoreError) -> Owner? {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 128, alignment: 1)
         defer { buffer.deallocate() }

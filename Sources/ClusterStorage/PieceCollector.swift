@@ -118,7 +118,7 @@ package final class PieceCollector: Sendable {
     /// Removes everything that is due.
     package func collect() throws(StoreError) -> Report {
         var report = Report()
-        // First of all, so that the mark changes even if something below fails each time.
+        // The mark is renewed first, so that it changes even if something below fails each time.
         _ = try renewMark()
         while try collectPieces(), !isClosed { _ = try renewMark() }
         while try renewMark() {
@@ -171,7 +171,7 @@ package final class PieceCollector: Sendable {
         guard let position = try claimPage("pieces") else { return false }
         let rows = try run(ClusterSQL.blobs, [.text(position), .integer(Int64(settings.batchSize))])
         for row in 0..<rows.count where rows.boolean(row, 1) == true {
-            // After an interruption the blob has the first pieces, and is found again.
+            // After an interruption the blob still has its first pieces, so it is found again.
             while try dropPieces(of: rows.text(row, 0) ?? "") {
                 if isClosed { return false }
                 _ = try renewMark()

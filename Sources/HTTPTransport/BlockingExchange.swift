@@ -56,9 +56,9 @@ package final class BlockingExchange {
     private let transport: BlockingTransport
     private let request: TransportRequest
     private let content: ArrivingContent?
-    /// `nil` after the end.
+    /// The connection of the exchange; `nil` after its end.
     private var connection: PooledConnection?
-    /// `nil` if the request cannot be sent.
+    /// The writer of the request; `nil` if the request cannot be sent.
     private var writer: RequestWriter?
     private var response: ArrivingResponse
     private var watch: ActivityWatch

@@ -141,7 +141,7 @@ final class ConnectionSockets {
     /// The events that libcurl waits for, and those that the queue reports.
     private struct Watch {
         var wanted: EventQueue.Readiness = []
-        /// `nil` if the queue does not have the socket.
+        /// The events that the queue reports; `nil` if the queue does not have the socket.
         var reported: EventQueue.Readiness?
     }
 

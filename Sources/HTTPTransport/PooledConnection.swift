@@ -26,7 +26,7 @@ final class PooledConnection: @unchecked Sendable {
     private let easy: EasyHandle
     /// Memory for received bytes.
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: PooledConnection.bufferSize, alignment: 16)
-    /// `nil` until the connection is made.
+    /// The socket of the connection; `nil` until the connection is made.
     private(set) var socket: SocketState?
     /// Whether bytes can have arrived that poll(2) does not report, because they are decrypted already.
     private(set) var canHaveInput = false

@@ -14,13 +14,13 @@ package struct RequestURI: Sendable, Hashable {
     /// `user:password` without percent-encoding; `nil` if the text had none.
     package let userinfo: String?
 
-    /// `nil` for anything but an absolute http or https URI with a host.
+    /// Parses a URI; returns `nil` for anything but an absolute http or https URI with a host.
     package init?(_ text: String) {
         guard let components = URLComponents(string: text) else { return nil }
         self.init(components)
     }
 
-    /// `nil` for anything but an absolute http or https URL with a host.
+    /// Converts a URL; returns `nil` for anything but an absolute http or https URL with a host.
     package init?(_ url: URL) { self.init(url.absoluteString) }
 
     private init?(_ given: URLComponents) {

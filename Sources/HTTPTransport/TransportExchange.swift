@@ -198,7 +198,7 @@ package struct TransportRequest: Sendable {
     /// The range of ``source`` that is sent. Its length is `Content-Length`; content of unknown length is sent in
     /// chunks until the source ends.
     package var content = RequestContent.none
-    /// `nil` if there is no content.
+    /// The source of the content; `nil` if there is no content.
     package var source: (any UploadSource)?
     /// The maximum time for which the content waits for ``TransportExchange/openGate()`` after the head was sent;
     /// `nil`: the content does not wait.

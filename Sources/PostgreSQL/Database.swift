@@ -235,7 +235,7 @@ package final class Database: Sendable {
 
 /// The outcome of a transaction.
 package struct DatabaseReport: Sendable, Hashable {
-    /// `nil` if it was committed.
+    /// The error of the transaction; `nil` if it was committed.
     package var error: DatabaseError?
     /// The duration with all repetitions, in nanoseconds.
     package var nanoseconds: Int64 = 0

@@ -147,7 +147,7 @@ package struct Append: Sendable, Hashable {
     package var offset: Int64
     package var isComplete: Bool
     package var declaredLength: Int64?
-    /// `nil` for chunked content.
+    /// The length of the content in bytes; `nil` for chunked content.
     package var contentLength: Int64?
 
     /// Reads the head of an append.

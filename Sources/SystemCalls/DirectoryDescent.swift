@@ -45,7 +45,8 @@ extension FilePath {
         !isEmpty && self != "." && self != ".." && !hasNUL && !bytes.contains(UInt8(ascii: "/"))
     }
 
-    /// This path relative to `ancestor`, both absolute; empty if both are the same. `nil` if it is not below it.
+    /// This path relative to `ancestor`, both absolute; empty if both are the same. `nil` if this path is not below
+    /// `ancestor`.
     package func relative(to ancestor: FilePath) -> FilePath? {
         if self == ancestor { return "" }
         let prefix = ancestor.appending("").bytes

@@ -12,7 +12,7 @@ struct CorpusCase {
 
     var name: String
     var type: FieldType
-    /// `nil` in cases that are only serialized.
+    /// The field lines to parse; `nil` in cases that are only serialized.
     var raw: [String]?
     var expected: JSONValue?
     /// The expected serialized value, on one line.

@@ -7,9 +7,9 @@ final class SharedHolds: Sendable {
     struct Node {
         var requested: (@Sendable (UploadID) -> Void)?
         var lost: (@Sendable ([UploadID]) -> Void)?
-        /// Whether other nodes may become the holder of its uploads.
+        /// Whether other nodes may become the holder of the uploads of this node.
         var isExpired = false
-        /// Whether it receives no requests, as if its process were stopped.
+        /// Whether the node receives no requests, as if its process were stopped.
         var isStopped = false
     }
 

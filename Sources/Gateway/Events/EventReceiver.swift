@@ -29,7 +29,7 @@ enum EventAttempt: Sendable, Hashable {
         .failed(reason: reason, retryAfter: nil, isRejection: false)
     }
 
-    /// No response within the time limit, or before the delivery was canceled.
+    /// A failure because there was no response within the time limit, or before the delivery was canceled.
     fileprivate static func unfinished(_ reason: String, _ timeout: Duration, isCanceled: Bool) -> EventAttempt {
         .failed(isCanceled ? "it was canceled" : "\(reason) within \(timeout.wholeSeconds) s")
     }

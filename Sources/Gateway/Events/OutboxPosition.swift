@@ -59,7 +59,7 @@ struct OutboxPosition: Sendable, Hashable {
         !schedule.isRejecting || now >= nextOldPage
     }
 
-    /// With this room a pass never occupies the page that new events need.
+    /// The room that a pass needs: two pages, so that it never occupies the page that new events need.
     private static func roomForPass(_ schedule: DeliverySchedule) -> Int { 2 * schedule.rules.page }
 
     private mutating func beginPass(of schedule: inout DeliverySchedule, now: Int64) {

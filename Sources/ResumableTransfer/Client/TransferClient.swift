@@ -15,7 +15,7 @@ public final class TransferClient: Sendable {
     let servers = ServerTraits()
     let queue: TransferQueue
     let clientEvents = ClientEvents()
-    /// `nil` if the configuration has no closure that refreshes credentials.
+    /// Refreshes credentials; `nil` if the configuration has no closure for that.
     let credentials: CredentialRefresh?
 
     private struct State {
@@ -171,7 +171,7 @@ extension TransferClient {
     /// fields that `authorize` adds.
     ///
     /// - Parameters:
-    ///   - uri: that of the request; `nil` if it is not an absolute http or https URI.
+    ///   - uri: the URI of the request; `nil` if it is not an absolute http or https URI.
     ///   - target: the URI that the caller named. Redirections and resume data may lead to another origin.
     ///   - limit: the maximum time for `authorize` after a stop request; `nil`: a stop request cancels it.
     ///   - restore: restores the parts that `authorize` must not change.

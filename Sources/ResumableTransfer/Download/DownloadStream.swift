@@ -42,7 +42,7 @@ public struct DownloadStream: AsyncSequence, Sendable {
 
     /// An iteration over the chunks of a download.
     public struct Iterator: AsyncIteratorProtocol {
-        /// `nil` if another iterator has the bytes.
+        /// The reader of the bytes; `nil` if another iterator has the bytes.
         private let reader: Reader?
 
         fileprivate init(_ reader: Reader?) {

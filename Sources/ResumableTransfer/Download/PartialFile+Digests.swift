@@ -37,7 +37,7 @@ extension PartialFile {
     private static let maxSpanLength: Int64 = 256 << 20
     /// The minimum time between two updates of the digest, in nanoseconds.
     private static let spanInterval: Int64 = 250_000_000
-    /// If the mark moves more often than at this interval in nanoseconds, no digest of the bytes after it is needed.
+    /// An interval in nanoseconds. If the mark moves more often, no digest of the bytes after the mark is needed.
     private static let markInterval: Int64 = 500_000_000
 
     /// The running digest of the bytes after a mark.

@@ -29,7 +29,7 @@ final class PartialFile: BodySink {
         var name: FilePath
         /// Whether the file has this name; false while it has no name.
         var isNamed: Bool
-        /// `nil` after the file was closed.
+        /// The descriptor of the file; `nil` after the file was closed.
         var descriptor: FileDescriptor?
         /// The position of the next byte.
         var position: Int64 = 0

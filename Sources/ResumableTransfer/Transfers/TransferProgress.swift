@@ -132,7 +132,7 @@ struct ByteCounts: Sendable, Hashable {
     static let units: Int64 = 1 << 30
 
     private(set) var completed: Int64 = 0
-    /// `nil` while it is not known.
+    /// The size of the representation in bytes; `nil` while it is not known.
     private(set) var total: Int64?
     /// Whether the transfer has succeeded. It never becomes false again.
     private(set) var isFinished = false

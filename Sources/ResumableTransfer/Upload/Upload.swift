@@ -95,7 +95,7 @@ public struct UploadResult: Sendable, Hashable {
 
 extension UploadResult {
     /// - Parameters:
-    ///   - content: that of the final response.
+    ///   - content: the content of the final response.
     ///   - lastURI: the URI of the last request, against which references are resolved.
     init(
         _ outcome: UploadOutcome, content: [UInt8], from lastURI: RequestURI?, uploadURI: String?, sent: Int64,

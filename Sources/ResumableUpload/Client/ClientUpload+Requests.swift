@@ -100,7 +100,7 @@ extension ClientUpload {
 
 /// The maximum content of one request in bytes, and its minimum if more content follows (draft section 4.1.4).
 struct ContentBound: Sendable, Hashable {
-    /// `nil`: no bound.
+    /// The maximum number of bytes; `nil`: no bound.
     let maxCount: Int64?
     let minCount: Int64
 

@@ -251,7 +251,7 @@ struct ConnectionTimeouts: Sendable {
 /// connection.
 struct ConnectionOutput: Sendable {
     private let socket: SocketOutput
-    /// `nil` on a connection without TLS.
+    /// The TLS session; `nil` on a connection without TLS.
     private let session: TLSSession?
 
     init(socket: SocketOutput, session: TLSSession?) {

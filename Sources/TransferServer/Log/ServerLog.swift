@@ -180,7 +180,7 @@ public struct LogSink: Sendable {
 
     let kind: Kind
 
-    /// Nothing is logged.
+    /// No destination: nothing is logged.
     public static let none = LogSink(kind: .none)
 
     /// Standard error of the process. If its reader accepts nothing, lines are dropped and counted; the server does not

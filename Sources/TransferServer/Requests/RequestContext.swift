@@ -63,7 +63,7 @@ final class RequestContext {
     /// The durable offset of the upload; `nil` if it is unknown.
     var offset: Int64?
     var progress = UploadProgress()
-    /// `nil` if the request has no content for an upload or a target.
+    /// The explanation of the decisions; `nil` if the request has no content for an upload or a target.
     var explanation: UploadExplanation?
     /// The bytes of content that the metrics have already counted.
     var countedReceived: Int64 = 0

@@ -8,7 +8,7 @@ struct RequestSummary: Sendable {
     let id: RequestID
     let method: String
     let target: String
-    /// `nil` if no response was sent.
+    /// The status of the response; `nil` if no response was sent.
     let status: Status?
     let code: String?
     /// The bytes of content received and sent.

@@ -16,7 +16,7 @@ final class TransferService: RequestService {
     /// ``authorizer`` if it is an `UploadAuthorizer`; otherwise `nil`. The cast is made once, because a cast for each
     /// request would cost as much as the decision about the request.
     private let uploadAuthorizer: (any UploadAuthorizer)?
-    /// `nil` if no page of another origin may send requests.
+    /// The rules for pages of other origins; `nil` if no such page may send requests.
     let crossOrigin: CrossOrigin?
     private let trustedProxies: TrustedProxies
     let digests = FileDigests()

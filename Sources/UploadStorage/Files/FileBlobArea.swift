@@ -214,11 +214,11 @@ final class FileBlob: Blob {
 /// own.
 ///
 /// One call for the file system is much faster than one for each file, unless there is much to write that does not
-/// belong to these files: content of large uploads, or of other programs. Then it may take many seconds. So once a call
-/// is slow, later files do not wait for it, until a trial, for which no file waits, is fast. The first trial follows the
-/// slow call at once, because that call has written everything that had gathered. After each slow trial a longer pause
-/// follows. A pause also follows a call that has failed: the failed write may be one of another program, which the next
-/// call would report, too.
+/// belong to these files: content of large uploads, or of other programs. Then it may take many seconds. So as soon as
+/// a call is slow, other files are synchronized on their own, until a trial is fast. A trial is a call for which no
+/// file waits. The first trial follows the slow call at once, because the slow call has written everything that was
+/// waiting. Each slow trial is followed by a longer pause. A pause also follows a call that has failed: the failed
+/// write may be a write of another program, and the next call would report it, too.
 struct FileSystemSynchronizationPolicy: Sendable, Hashable {
     private static let (minPause, maxPause): (Int64, Int64) = (1_000_000_000, 60_000_000_000)
 

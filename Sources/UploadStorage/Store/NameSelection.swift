@@ -17,7 +17,7 @@ struct NameSelection: ~Copyable {
     private let prefix: [UInt8]
     private let isListing: Bool
     private var names: [[UInt8]] = []
-    /// If this is not empty, only names before it can still be on the page.
+    /// If the bound is not empty, only names before the bound can still be on the page.
     private var bound: [UInt8] = []
 
     /// - Parameters:

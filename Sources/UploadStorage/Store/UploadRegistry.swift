@@ -151,8 +151,8 @@ final class UploadUse: Sendable {
     deinit { registry.drop(upload) }
 }
 
-/// One lock for each published name, which is held while the file with that name is evaluated and changed. Also records
-/// for each name the upload whose publication was decided and is not complete.
+/// One lock for each published name, which is held while the file with that name is evaluated and changed. This object
+/// also records for each name the upload whose publication was decided and is not complete.
 final class PathLocks: Sendable {
     private struct State {
         var held: Set<PublishedName> = []

@@ -4,7 +4,7 @@ extension ClusterModel {
     /// The tables. ``apply(_:)`` does what the functions of ClusterSQL do; each call is one transaction.
     struct DatabaseState: Hashable {
         struct Session: Hashable {
-            /// Nil: another node has marked the session as ended.
+            /// The end of the session; nil: another node has marked the session as ended.
             var aliveUntil: Int64?
             var batch: Int64 = 0
             var process: Int

@@ -33,7 +33,7 @@ struct ClusterModel: Hashable {
         var ends = 0
         /// Whether the first node has a short upload without a row, instead of an upload that it holds.
         var isShort = false
-        /// Whether that upload never has a row.
+        /// Whether the short upload never has a row.
         var isPlain = false
         /// The number of calls during which anything else can happen. A change of the row is always such a call.
         var slowCalls = 1

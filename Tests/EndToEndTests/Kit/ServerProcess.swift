@@ -170,7 +170,7 @@ final class ServerProcess: TestedServer {
     /// Connects to a server directly: a proxy would also acknowledge bytes that the server has not received. If there
     /// are several servers, the connections are made to them in turn, except to those that do not accept the
     /// connection.
-    /// - Parameters: those of ``RawConnection``.
+    /// The parameters are those of the initializer of ``RawConnection`` with a port.
     func connect(receiveBuffer: Int32? = nil, source: UInt8 = 1) throws -> RawConnection {
         let ports = distribution == nil ? [port] : ports
         let first = connections.next()

@@ -13,7 +13,7 @@ struct SavedTransfer: Sendable, Hashable {
         var tokenFile: FilePath?
         var caFile: FilePath?
         var appendSize: Int64?
-        /// `true`, or `nil` for states of earlier versions and for transfers without `--netrc`.
+        /// Whether the transfer has `--netrc`: `true`, or `nil` for other transfers and for states of earlier versions.
         var shouldUseNetrc: Bool?
         var certificate: FilePath?
         var key: FilePath?

@@ -41,7 +41,7 @@ final class SentTable: Sendable {
     /// The directory for states; `nil` if it cannot be used.
     private let directory: PrivateDirectory?
     private let scope: [UInt8]
-    /// `nil` if the table cannot be used.
+    /// The open table; `nil` if it cannot be used.
     private let state: Monitor<State?>
 
     /// Opens the table of a command, which must be locked by this process, or creates an empty one.
@@ -84,7 +84,7 @@ final class SentTable: Sendable {
     }
 
     /// Adds a file that the server has confirmed.
-    /// - Parameter entityTag: that of the response.
+    /// - Parameter entityTag: the entity tag in the response.
     func insert(_ file: LocalTree.File, entityTag: String?) {
         let (key, attributes) = self.key(of: file)
         let slot = Slot(key: key, attributes: attributes, tag: Record.tag(entityTag))

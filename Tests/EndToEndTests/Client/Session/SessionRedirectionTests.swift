@@ -146,7 +146,7 @@ struct SessionRedirectionTests {
     }
 }
 
-/// Never answers.
+/// A delegate that never answers.
 private final class UndecidedDelegate: NSObject, URLSessionTaskDelegate {
     let isAsked = Monitor(false)
 
