@@ -51,7 +51,7 @@ final class ObjectReader: Sendable {
             from offset: Int, to buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
         ) throws(ObjectError) -> Int {
             guard let bytes = try result.wait(until: deadline, { $0 })?.get() else {
-                throw .unavailable("no time left")
+                throw .unavailable("the time limit has passed")
             }
             let part = bytes[(offset - start)...].prefix(buffer.count)
             buffer.copyBytes(from: part)

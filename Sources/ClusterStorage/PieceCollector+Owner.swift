@@ -15,15 +15,16 @@ extension PieceCollector {
     private static let ownershipPause: Int64 = 1_000_000_000
 
     private static let claimPending = StoreError.unavailable(
-        "the object storage does not support If-None-Match, so this database uses it only after a minute in which no other"
-            + " one has claimed it")
+        "the object storage does not support If-None-Match, so the server waits for a minute to find out whether another"
+            + " database uses the same prefix")
     private static let otherOwner = StoreError.foreignData(
         "another database uses the bucket with the same prefix; give each database a prefix of its own in --blobs")
     private static let otherCopy = StoreError.foreignData(
-        "servers have used the bucket with a copy of this database that is newer or differs from it, and would now lose"
-            + " objects. Give this database a bucket or a prefix of its own in --blobs. If it has to replace the other copy,"
-            + " for example because that is lost, stop all servers of both, delete the object '\(identityKey)' below the prefix,"
-            + " and start the servers of this database: they delete the objects that it does not know")
+        "another copy of this database has used the bucket, and servers of this database would delete objects that the"
+            + " other copy needs. Give this database a bucket or a prefix of its own in --blobs. If this database has to"
+            + " replace the other copy, for example because the other copy is lost, stop all servers of both, delete the"
+            + " object '\(identityKey)' below the prefix, and start the servers of this database: they delete the objects"
+            + " that this database does not name")
 
     /// The marks in the database and in the object storage.
     private struct Marks {

@@ -24,8 +24,8 @@ extension StoreCopy.Place {
         } catch {
             place.close(isChanged: false)
             throw .unavailable(
-                "the database has opened no session; check that it can be reached with these credentials, and run the"
-                    + " command again")
+                "no session could be opened in the database; check that the database can be reached with these"
+                    + " credentials, and run the command again")
         }
         return place
     }

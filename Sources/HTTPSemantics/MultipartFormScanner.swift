@@ -206,12 +206,12 @@ package struct FormPartHead: Sendable, Hashable {
         }
         let dispositions = fields.values("Content-Disposition")
         guard dispositions.count == 1, let disposition = FormDisposition(parsing: dispositions[0]) else {
-            throw .malformed("a part needs one Content-Disposition with form-data and a name")
+            throw .malformed("a part needs exactly one Content-Disposition, with the type form-data and a name")
         }
         // Forms have no encodings (RFC 7578 section 4.7), and encoded content would be stored without decoding.
         let codings = fields.values("Content-Transfer-Encoding").map(\.asciiLowercased)
         guard codings.allSatisfy({ ["binary", "8bit", "7bit"].contains($0) }) else {
-            throw .malformed("the content of a part is encoded")
+            throw .malformed("a part has a Content-Transfer-Encoding other than 7bit, 8bit or binary")
         }
         self.init(name: disposition.name, filename: disposition.filename, fields: fields)
     }

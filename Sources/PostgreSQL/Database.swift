@@ -156,7 +156,7 @@ package final class Database: Sendable {
     private func connection(until deadline: Int64) throws(DatabaseError) -> DatabaseConnection {
         while true {
             guard SystemClock.monotonicNanoseconds() < deadline else {
-                throw .unavailable("no time left", isPossiblyCommitted: false)
+                throw .unavailable("the time limit has passed", isPossiblyCommitted: false)
             }
             let slot = state.wait(until: deadline) { state -> Slot? in
                 if state.isClosed { return .closed }

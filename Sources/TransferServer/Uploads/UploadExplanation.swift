@@ -128,7 +128,7 @@ enum InterimOmission: Sendable, Hashable {
         case .plain(.noCompleteness): "the request has no \(UploadFieldName.completeInEveryVersion)"
         case .plain(.invalidCompleteness):
             "\(UploadFieldName.completeInEveryVersion) is not ?0 or ?1 on one line, and is ignored"
-        case .plain(.belowMinSize): "the representation is smaller than the minimum of resumable uploads (--min-size)"
+        case .plain(.belowMinSize): "the upload is smaller than the minimum of resumable uploads (--min-size)"
         case .plain(.unannounced): "no response could report the URL of the upload"
         case .refused(let code): "the request was refused (\(code.printableASCII))"
         case .noProgressInVersion(let version): "interop version \(version) has no 104 for offsets"

@@ -197,7 +197,7 @@ package struct StoreCopy {
                     report.present += 1
                     if present.isUnfinished, !row.isUnfinished || row.offset > present.offset {
                         report.problems.append(
-                            "\(row.id): a server has continued this upload since an earlier run, whose copy remains in"
+                            "\(row.id): a server has continued this upload since an earlier run, and the earlier copy remains in"
                                 + " the destination; copy to an empty destination")
                     }
                 } else if row.isUnfinished {

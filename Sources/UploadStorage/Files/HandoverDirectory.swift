@@ -54,7 +54,7 @@ struct HandoverDirectory: Sendable, Hashable {
             throw mistake("its group can list or change it, or other users can access it; run: chmod 2710 \(path)")
         }
         if status.permissions & Self.setGroup == 0 && status.group != ProcessControl.effectiveGroup {
-            throw mistake("its files would not get its group; run: chmod 2710 \(path)")
+            throw mistake("new files in it would not get its group; run: chmod 2710 \(path)")
         }
         return (directory, status)
     }
@@ -73,8 +73,8 @@ struct HandoverDirectory: Sendable, Hashable {
         case .notDirectory: mistake("it is not a directory")
         case .crossDevice:
             mistake(
-                "it is not in the same mount as the data directory, so files cannot get a name in it; use a directory"
-                    + " beside the data directory, and give the service one writable path that contains both")
+                "it is not in the same mount as the data directory, so files cannot have a hard link in it; use a"
+                    + " directory beside the data directory, and give the service one writable path that contains both")
         case .noSpace, .quotaExceeded: .insufficientSpace(nil)
         default: mistake("\(error)")
         }

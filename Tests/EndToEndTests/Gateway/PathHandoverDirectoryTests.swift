@@ -182,7 +182,7 @@ struct GatewayPathHandoverDirectoryTests {
                 "handover=\(place.path): its owner is user 0, but the server runs as user 60009"))
         #expect(
             process.errorOutput.contains(
-                "handover=\(plain): its files would not get its group; run: chmod 2710"))
+                "handover=\(plain): new files in it would not get its group; run: chmod 2710"))
     }
 
     @Test(

@@ -38,7 +38,7 @@ struct ExplainTests {
                 ),
                 (
                     .creation(.v8, complete: true, .bytes([1])),
-                    "no 104: the representation is smaller than the minimum of resumable uploads"
+                    "no 104: the upload is smaller than the minimum of resumable uploads"
                 ),
                 (
                     .append(.v8, location, at: 9, complete: false, .bytes([1])),
