@@ -16,12 +16,12 @@ struct CheckCommand {
         effect of a crash or of a change by hand; the next start repairs or ignores it.
 
         With --catalog and --blobs it verifies the database and the object storage of servers,
-        which can be running. Notes are then about stored bytes that no upload or file needs,
-        which the servers usually delete, about wrong totals of usage, and about settings of the
-        database with which a crash can lose data. The command reads all rows and lists all
-        objects, but reads the content of objects only with --digests.
+        which can be running. Notes then report stored bytes that no upload or file needs (the
+        servers usually delete them), wrong totals of usage, and settings of the database with
+        which a crash can lose data. The command reads all rows and lists all objects, but reads
+        the content of objects only with --digests.
 
-        The options that 'onward serve' has, too, can be given as environment variables, such as
+        An option that 'onward serve' also has can be given as an environment variable, such as
         ONWARD_ROOT.
 
         Exit status: 0 no damage; 64 wrong usage; 74 damage, or an unusable directory, database

@@ -13,15 +13,15 @@ struct EventsCommand {
         'onward serve --events' keeps each event until it is delivered or dropped. If an event
         could not be delivered within the time of the setting retry=, it is set aside: the server
         tries it again only after 'onward events retry'. EVENT is the ID of an event, or its first
-        digits; --all means all events that are set aside. The server can be running.
+        digits. --all means all events that are set aside. The server can be running.
 
-        list prints the ID, the time, the state (waiting, set-aside or retried), the kind of the
-        event, the upload, and the method and target of the upload. retry makes the server
+        list prints for each event the ID, the time, the state (waiting, set-aside or retried),
+        the kind, the upload, and the method and target of the upload. retry makes the server
         deliver events that are set aside. drop removes events that are set aside or waiting: the
-        receiver never gets them. With --catalog the events are those of all servers with this
-        database.
+        receiver never gets them. With --catalog the commands are about the events of all servers
+        with this database.
 
-        The options that 'onward serve' has, too, can be given as environment variables, such as
+        An option that 'onward serve' also has can be given as an environment variable, such as
         ONWARD_ROOT.
 
         Exit status: 0 done; 64 wrong usage; 66 no such event; 74 unusable directory or database;

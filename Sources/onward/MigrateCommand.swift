@@ -12,19 +12,18 @@ struct MigrateCommand {
         """
         Copies the data directory of a stopped server to the database and the object storage of
         'onward serve --catalog': files, unfinished uploads with their offsets and URLs, stored
-        responses and events. With --back it copies in the other direction; no server may be
-        running then, and none can be started before the end of the copy. The command reads
-        everything that it has copied again, except contents of at most 64 KiB in the database,
-        and compares the SHA-256. The files and uploads of the source are not changed; the catalog
-        of an older version is converted. After an interruption run the same command again: what
-        was copied is not copied again.
+        responses and events. With --back it copies in the other direction. No server may be
+        running then, and none can be started before the end of the copy. The command verifies
+        the SHA-256 of each copy, except contents of at most 64 KiB in the database. The files
+        and uploads of the source are not changed; the catalog of an older version is converted.
+        After an interruption run the same command again: it copies what is still missing.
 
-        The options that 'onward serve' has, too, can be given as environment variables, such as
+        An option that 'onward serve' also has can be given as an environment variable, such as
         ONWARD_CATALOG.
 
         Exit status: 0 everything was copied; 64 wrong usage; 74 something could not be copied; 75
-        a server or another copy uses the data directory, or with --back the database; or the
-        database or the storage cannot be reached.
+        a server or another 'onward migrate' uses the data directory, or with --back the
+        database; or the database or the storage cannot be reached.
         """,
         options: options.map(\.manual))
 
@@ -80,7 +79,7 @@ struct MigrateCommand {
             let used = DisplayText.printable(place)
             let message =
                 switch error {
-                case .inUse: "a server or another copy uses \(used); stop it first"
+                case .inUse: "a server or another 'onward migrate' uses \(used); stop it first"
                 case .unusableRoot(let reason): "\(used) cannot be used: \(reason)"
                 default: "\(used): \(error)"
                 }
@@ -93,6 +92,6 @@ struct MigrateCommand {
 
     private static func summary(of report: StoreCopy.Report) -> String {
         "files: \(report.files), unfinished uploads: \(report.uploads), stored responses: \(report.responses), events:"
-            + " \(report.events); bytes: \(report.bytes); present already: \(report.present)"
+            + " \(report.events); bytes: \(report.bytes); already present: \(report.present)"
     }
 }

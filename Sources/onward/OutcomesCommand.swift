@@ -24,11 +24,10 @@ struct OutcomesCommand {
 
         list prints the upload, the time, the method and target, the length, the principal and
         the application of each request. resend sends requests again, with the principal but
-        without the credentials of the client, and drops a request as soon as the application
-        has responded to it with a status other than 503. drop removes requests and their
-        content.
+        without the credentials of the client. It removes a request when the application has
+        responded with a status other than 503. drop removes requests and their content.
 
-        The options that 'onward serve' has, too, can be given as environment variables, such as
+        An option that 'onward serve' also has can be given as an environment variable, such as
         ONWARD_ROOT.
 
         Exit status: 0 done; 64 wrong usage; 66 no such request; 69 no complete response, or 503;
@@ -165,7 +164,7 @@ struct OutcomesCommand {
             return .unavailable
         }
         try requests.remove(key)
-        Console.output("\(summary); the request is dropped")
+        Console.output("\(summary); the request is removed")
         if let content = response.content.bytes, !content.isEmpty {
             Console.output(DisplayText.printable(String(decoding: content, as: UTF8.self)))
         }

@@ -32,8 +32,8 @@ extension ServeCommand {
                 [
                     .paragraph(
                         """
-                        --route PATH=ORIGIN,SETTING,... forwards all requests to PATH and below to an application. Resumable
-                        uploads are forwarded when they are complete, as one ordinary request. ORIGIN is http://HOST:PORT,
+                        --route PATH=ORIGIN,SETTING,... forwards all requests to PATH and below to an application. A resumable
+                        upload is forwarded when it is complete, as one ordinary request. ORIGIN is http://HOST:PORT,
                         https://HOST:PORT or unix:/PATH. In the file of --routes-file each line is a route, spaces may replace
                         the commas, and # begins a comment. The settings are:
                         """),
@@ -46,7 +46,7 @@ extension ServeCommand {
                             "repeat=safe",
                             """
                             a complete upload may be sent more than once, with the same Idempotency-Key; without this setting
-                            it is sent again only after a response with 503
+                            the upload is sent again only after a response with 503
                             """
                         ),
                         (
@@ -76,13 +76,13 @@ extension ServeCommand {
                     .paragraph(
                         """
                         --check DESTINATION,SETTING,... passes each complete file of /files/ to a program or a URL before the
-                        file appears. DESTINATION is the absolute path of a program, which gets the file on standard input
-                        and its description in variables ONWARD_CHECK_..., or a URL (http, https, or unix:/SOCKET:/PATH),
-                        which gets the file with POST. Exit status 0 or a status of 2xx accepts the file. Exit status 1 with a
-                        reason on standard output, a status of 422, or a problem document with another 4xx (except 401, 407, 408,
-                        425 and 429) refuses the file, which is removed. In all other cases the check has failed: the file
-                        of a resumable upload is kept, and is checked again when the client repeats its request. The settings
-                        are:
+                        file appears. DESTINATION is the absolute path of a program, or a URL (http, https, or
+                        unix:/SOCKET:/PATH). A program gets the file on standard input, and a description of the file in
+                        variables ONWARD_CHECK_...; a URL gets the file with POST. Exit status 0, or a status of 2xx, accepts the
+                        file. Exit status 1 with a reason on standard output, a status of 422, or a problem document with
+                        another 4xx (except 401, 407, 408, 425 and 429) refuses the file, which is removed. In all other
+                        cases the check has failed: the file of a resumable upload is kept, and is checked again when the
+                        client repeats its request. The settings are:
                         """),
                     .terms([
                         (
@@ -98,8 +98,8 @@ extension ServeCommand {
                     .paragraph(
                         """
                         --events DESTINATION,SETTING,... reports changes of uploads. DESTINATION is a URL (http, https, or
-                        unix:/SOCKET:/PATH), which gets a CloudEvent with the fields of Standard Webhooks, or the absolute
-                        path of a program, which gets the CloudEvent on standard input and ends with status 0 if it has
+                        unix:/SOCKET:/PATH) or the absolute path of a program. A URL gets a CloudEvent with the fields of
+                        Standard Webhooks. A program gets the CloudEvent on standard input, and ends with status 0 if it has
                         received the event. An event can be delivered more than once. The settings are:
                         """),
                     .terms([
@@ -137,9 +137,9 @@ extension ServeCommand {
                         (
                             "64",
                             """
-                            wrong usage, an unusable file that an option names (token file, certificate, key, secrets of events,
-                            routes, programs of --check and --events), or an address that other machines can reach without any of --token-file, --auth-url,
-                            --route, --routes-file and --allow-anonymous
+                            wrong usage; an unusable file that an option names (token file, certificate, key, secrets of events,
+                            routes, programs of --check and --events); or an address that other machines can reach, without any
+                            of --token-file, --auth-url, --route, --routes-file and --allow-anonymous
                             """
                         ),
                         ("69", "cannot listen on an address"),

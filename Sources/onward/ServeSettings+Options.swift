@@ -44,7 +44,7 @@ extension ServeSettings {
         },
         CommandOption(
             "auth-url", "URL", group: applications,
-            "let an application decide about each request that has no valid\ntoken of --token-file; not for routes with access=open"
+            "URL of an application that decides about each request that has no\nvalid token of --token-file; not for routes with access=open"
         ) { settings, value throws(OptionError) in
             do throws(SettingError) { _ = try ApplicationAuthorizer(url: value) } catch {
                 throw OptionError(error.description)
@@ -53,7 +53,7 @@ extension ServeSettings {
         },
         CommandOption(
             "check", "DESTINATION", group: applications,
-            "let a program or URL, such as /usr/local/bin/scan or\nhttp://127.0.0.1:3000/check, check each file of /files/ before it is\npublished, for example for viruses. The check can refuse the file or\nchoose another path for it. Settings follow after commas; see\nCHECKS BEFORE PUBLICATION in 'man onward-serve'"
+            "program or URL that checks each file of /files/ before it is\npublished, for example for viruses, such as /usr/local/bin/scan or\nhttp://127.0.0.1:3000/check. The check can refuse the file or choose\nanother path for it. Settings follow after commas; see\nCHECKS BEFORE PUBLICATION in 'man onward-serve'"
         ) { settings, value throws(OptionError) in
             do throws(SettingError) {
                 settings.publicationCheck = try PublicationCheckSettings(parsing: value) {
@@ -63,7 +63,7 @@ extension ServeSettings {
         },
         CommandOption(
             "events", "DESTINATION", group: applications,
-            "report created, completed, refused, canceled and expired uploads to\nthis URL or program, such as http://127.0.0.1:3000/events. Settings\nfollow after commas; see EVENTS in 'man onward-serve'"
+            "URL or program that is notified of created, completed, refused,\ncanceled and expired uploads, such as http://127.0.0.1:3000/events.\nSettings follow after commas; see EVENTS in 'man onward-serve'"
         ) { settings, value throws(OptionError) in
             do throws(SettingError) {
                 settings.events = try EventSettings(parsing: value) { try? .seconds(Quantity.seconds($0)) }
@@ -97,7 +97,7 @@ extension ServeSettings {
         },
         CommandOption(
             "hsts", "DURATION", group: "TLS",
-            "send Strict-Transport-Security with this max-age in responses\nover https [default: off]"
+            "send Strict-Transport-Security with this max-age in responses over\nhttps [default: off]"
         ) { settings, value throws(OptionError) in
             settings.server.strictTransportSecurity = try Quantity.seconds(value)
         },
@@ -158,7 +158,7 @@ extension ServeSettings {
             \.server.limits.minSize),
         size("max-append-size", "maximum content of one request of a resumable upload", \.server.limits.maxAppendSize),
         size(
-            "min-append-size", "minimum content of a request that does not\ncomplete its upload",
+            "min-append-size", "minimum content of a request that does not complete its upload",
             \.server.limits.minAppendSize),
         CommandOption(
             "max-age", "DURATION", group: limits,
@@ -297,7 +297,7 @@ extension ServeSettings {
         },
         CommandOption(
             flag: "explain", group: "Logging",
-            "log for each request with content which 104 responses it got, or\nwhy it got none. A client that sends Onward-Explain: ?1 gets this in\nthe response even without this option"
+            "for each request with content, log which 104 responses it got, or\nwhy it got none. A client that sends Onward-Explain: ?1 gets this\nexplanation in the response, even without this option"
         ) { $0.server.shouldExplain = true },
     ]
 

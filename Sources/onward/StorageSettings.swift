@@ -63,7 +63,7 @@ struct StorageSettings {
             },
             blobsOption(
                 path, group: group,
-                "the storage of bytes for --catalog: a bucket with the interface of\nAmazon S3, such as s3://bucket/prefix?region=eu-central-1 or\ns3://bucket?endpoint=https://storage.example"
+                "storage of the bytes for --catalog: a bucket with the interface of\nAmazon S3, such as s3://bucket/prefix?region=eu-central-1 or\ns3://bucket?endpoint=https://storage.example"
             ),
         ]
     }

@@ -106,7 +106,7 @@ struct ClusterCommandTests {
             #expect(sent.fields["Onward-Upload"] == uploads[1] && sent.method == "POST", "\(sent.text)")
 
             try outcomes("resend", String(uploads[0].prefix(8))).expectOutput(
-                "the application responded with status 201; the request is dropped\n\(GatewayUploadFixture.answer)\n")
+                "the application responded with status 201; the request is removed\n\(GatewayUploadFixture.answer)\n")
             #expect(origin.requests.last?.content == small)
             let dropped = try outcomes("drop", uploads[2])
             #expect(dropped.ending == .exited(0) && dropped.output.contains(uploads[2]), "\(dropped.output)")

@@ -74,7 +74,7 @@ struct GatewayOutcomeTests {
             let sent = try outcomes(server, "resend", String(upload.prefix(8)))
             #expect(sent.ending == .exited(0), "\(sent.output)")
             #expect(
-                sent.output == "the application responded with status 201; the request is dropped\n\(Fixture.answer)\n",
+                sent.output == "the application responded with status 201; the request is removed\n\(Fixture.answer)\n",
                 "\(sent.output)")
             #expect(origin.requests.count == 2)
             let request = try #require(origin.requests.last)

@@ -7,12 +7,15 @@ enum ResumeCommand {
     static let command = ClientCommand(
         "resume", "resume interrupted transfers", usage: ["[OPTIONS] [STATE]"],
         """
-        Resumes all interrupted transfers that 'onward status' lists, or only that of STATE. STATE
-        is a name that 'onward status' prints, or the path of a state file. The paths of
-        --token-file, --cacert, --cert and --key are saved. Fields of --header that may be secret
-        are not saved: give them again. A password in the URL is not saved: give it as --header
-        'Authorization: Basic ...'. Sizes have units K M G T (powers of 1000) and KiB MiB GiB TiB
-        (of 1024), durations s m h d.
+        Resumes the interrupted transfer STATE, or without STATE all that 'onward status' lists.
+        STATE is a name that 'onward status' prints, or the path of a state file.
+
+        The paths of --token-file, --cacert, --cert and --key are saved. Fields of --header that
+        may be secret are not saved: give them again. A password in the URL is not saved: give it
+        as --header 'Authorization: Basic ...'.
+
+        Sizes have units K M G T (powers of 1000) and KiB MiB GiB TiB (of 1024), durations
+        s m h d.
         """,
         options: ClientSettings.resumeOptions, operands: ClientManual.states)
 
