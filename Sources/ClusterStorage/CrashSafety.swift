@@ -2,7 +2,7 @@ import PostgreSQL
 
 /// The settings of the database server without which a crash of its machine can lose committed transactions. A server of
 /// the cluster cannot set them for its own transactions, as it does with `synchronous_commit`, and does not require them,
-/// because some database services are safe without them. A value type with one method for each event.
+/// because some database services are safe without them.
 struct CrashSafety {
     private static let effects = [
         "fsync": "a crash of the machine of the database can lose acknowledged bytes",
@@ -14,7 +14,7 @@ struct CrashSafety {
     private var off: Set<String> = []
 
     /// - Parameter names: the names of the settings that are off, with spaces between them; see ``ClusterSQL/settingsOff``.
-    /// - Returns: the settings that are off in the order of their names, each with what can happen.
+    /// - Returns: these settings, in the same order, each with what can happen.
     static func findings(_ names: String?) -> [(setting: String, effect: String)] {
         (names ?? "").split(separator: " ").map(String.init).map { ($0, effects[$0] ?? "") }
     }

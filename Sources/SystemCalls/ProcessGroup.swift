@@ -150,7 +150,7 @@ package final class ProcessGroup: Sendable {
         return information.si_code == Int32(CLD_EXITED) ? .exited(status) : .signaled(status)
     }
 
-    /// Kills all groups whose commands have not ended, waits at most 10 s until none of their processes runs, and calls
+    /// Kills all groups that ``kill()`` has not killed, waits at most 10 s until none of their processes runs, and calls
     /// `body`, which has to end this process. No command is started during this call.
     package static func killAll(_ body: () -> Never) -> Never {
         unreaped.withLock { groups in

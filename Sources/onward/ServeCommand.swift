@@ -69,7 +69,7 @@ enum ServeCommand {
         let delivery = files.events.map { events in
             EventDelivery(events, from: store) { level, text in server.note(level, text) }
         }
-        // The last line of the log is written after the server has stopped, so no delivery runs then.
+        // Events are delivered until the server has stopped. The delivery is closed before the store, which it reads.
         defer { delivery?.close() }
         do { try server.startBlocking(on: sockets) } catch { return report(error) }
         do throws(Errno) { try delivery?.startBlocking() } catch {

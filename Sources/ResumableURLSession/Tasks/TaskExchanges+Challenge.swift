@@ -51,8 +51,8 @@ final class TaskCredentials: Sendable {
         self.storage = storage
     }
 
-    /// Returns the credential to propose and the number of failures so far. A stored credential that has failed is not
-    /// proposed.
+    /// Returns the credential to propose for a challenge, and the number of failures so far. If a credential was used
+    /// before, the challenge counts as its failure. A stored credential that has failed is not proposed.
     func proposal(for space: URLProtectionSpace) -> (credential: URLCredential?, failures: Int) {
         let stored = storage.flatMap { $0.defaultCredential(for: $0.equivalent(of: space)) }
         let key = ProtectionSpaceKey(space)
@@ -63,7 +63,8 @@ final class TaskCredentials: Sendable {
         }
     }
 
-    /// - Returns: whether there is a user and a password.
+    /// Uses a credential for later requests to the server or proxy of the protection space.
+    /// - Returns: false if the credential has no user or no password; then nothing changes.
     func use(_ credential: URLCredential?, for space: URLProtectionSpace) -> Bool {
         guard let credential, credential.user != nil, credential.password != nil else { return false }
         let key = ProtectionSpaceKey(space)

@@ -4,8 +4,8 @@ import SystemCalls
 
 /// One change of the catalog, made completely or not at all.
 ///
-/// A change with an epoch applies to an unfinished upload whose row has no higher epoch. In all other cases it changes
-/// nothing and fails with ``StoreError/superseded``.
+/// A change with an epoch, except a removal, applies only to an unfinished upload whose row has no higher epoch. In all
+/// other cases it changes nothing and fails with ``StoreError/superseded``.
 package indirect enum CatalogChange: Sendable {
     /// Records a new upload. If it was completed before it had a row, `file` is the file that it published.
     case insert(CatalogRow, file: FileRecord? = nil)
@@ -114,7 +114,8 @@ extension CatalogChange {
 }
 
 extension CatalogRow {
-    /// Applies a change to this row, as the catalog does. Changes of other kinds have no effect.
+    /// Applies an advance, a mark of processing, an intent, a withdrawal or an end to this row, as the catalog does. Other
+    /// changes have no effect.
     mutating func apply(_ change: CatalogChange) {
         switch change {
         case .advance(let advance):

@@ -10,7 +10,8 @@ extension UploadStore {
     /// and `parentIsFile` if a part of the path before the last segment is a file.
     public func publishedFile(_ name: PublishedName) throws(StoreError) -> PublishedFile {
         let found = try area.openPublished(name)
-        // The row of the name contains the fields. If another server replaces the file, a second read would return others.
+        // With a shared catalog `found` has the fields already, because they are in the row of the name. A second read could
+        // return the fields of a file that another server has published since.
         if context.publishingArea == nil { return found.file }
         let record = try context.fileRecords.record(of: found, named: name.path) { (path) throws(StoreError) in
             try catalog.file(path)
@@ -27,9 +28,9 @@ extension UploadStore {
     /// Returns the first `limit` entries of a directory whose names begin with `prefix` and come after `cursor` in the order
     /// of their bytes.
     ///
-    /// The names of a large directory are kept for the next pages (``NameIndexes``). Any other directory is read to its
-    /// end for each page. A name that exists while all pages are read is on exactly one of them, even if other names are
-    /// created or removed meanwhile.
+    /// The names of a large directory are kept for the next pages (``NameIndexes``). Any other directory is read again for
+    /// each page: to its end, unless it is read in the order of the names. A name that exists while all pages are read is
+    /// on exactly one of them, even if other names are created or removed meanwhile.
     /// - Parameter cursor: the name after which the page begins; nil for the first page. It need not be the name of an
     ///   entry.
     package func page(
