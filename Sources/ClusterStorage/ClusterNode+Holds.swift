@@ -101,7 +101,8 @@ extension ClusterNode {
                 $0.holds.releasedOnRequest += releases.count { !$0.requesters.isEmpty && $0.fence != nil }
             }
         } catch {
-            // The other node requests the release again, and then the upload is released although the hold is unknown.
+            // The other node requests the release again. This node then releases the upload even if it does not know the
+            // hold any more.
         }
     }
 }

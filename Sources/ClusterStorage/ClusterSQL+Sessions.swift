@@ -8,12 +8,12 @@ extension ClusterSQL {
         $$ SELECT ((extract(epoch FROM clock_timestamp()) * 1000)::bigint << 18) + floor(random() * (1 << 18))::bigint $$;
 
         -- The sessions of the nodes. A session has ended when `alive_until` has passed, or when it has no row. Only a
-        -- living session renews its row. After the clock of the database was set back, the row of a session that has not
-        -- been renewed since can have a time that no session reaches: such a session has ended, too.
+        -- living session renews its row. After the clock of the database was set back, `alive_until` of a session that was
+        -- not renewed since can be later than a renewal would set it now: such a session has ended, too.
         --
         -- `renewed_at` is the time of the opening or of the last renewal, and `steady_since` the time since which the session
-        -- was renewed without a long pause. After such a pause the database may have been unavailable for all nodes, or its
-        -- clock was set.
+        -- was renewed without a long pause. A long pause can mean that the database was unavailable for all nodes, or that
+        -- its clock was set.
         --
         -- `process` identifies the process that has opened the session with its attempt `opening`. Only the last session
         -- of a process is alive. While an exclusive session is alive, no other one is opened.
@@ -32,26 +32,28 @@ extension ClusterSQL {
         CREATE FUNCTION onward.is_alive(alive_until timestamptz) RETURNS boolean LANGUAGE sql AS
         $$ SELECT alive_until > clock_timestamp() AND alive_until <= clock_timestamp() + interval '30 seconds' $$;
 
-        -- Whether a session was renewed in the last half of its lifetime, and the clock was not set back since.
+        -- Whether a session was renewed within the last 7.5 seconds, half of its lifetime, and the clock was not set back
+        -- since.
         CREATE FUNCTION onward.is_recent(alive_until timestamptz, renewed_at timestamptz) RETURNS boolean LANGUAGE sql AS
         $$ SELECT alive_until > clock_timestamp() + interval '7.5 seconds' AND renewed_at <= clock_timestamp() $$;
 
-        -- Whether a session can acquire an upload that a target resource processes from a session that has ended. For ten
-        -- seconds after an outage that it has noticed, it cannot: within this time a node that lives opens its next session,
-        -- which adopts the upload.
+        -- Whether a session can acquire, from a session that has ended, an upload that a target resource processes. For ten
+        -- seconds after an outage that it has noticed, it cannot: if the other node still runs, it opens its next session
+        -- within this time, and that session adopts the upload.
         CREATE FUNCTION onward.is_steady(session_ bigint) RETURNS boolean LANGUAGE sql AS
         $$ SELECT EXISTS (SELECT FROM onward.node WHERE session = session_ AND onward.is_recent(alive_until, renewed_at)
             AND steady_since < clock_timestamp() - interval '10 seconds') $$;
 
-        -- Opens a session, and ends the earlier ones of the process: also those whose opening the process got no
-        -- response to, so that no other process waits for them. An attempt that arrives late ends no later session. An
-        -- exclusive session removes the rows of all ended sessions first, so that none of their transactions is running or
-        -- accepted any more.
+        -- Opens a session, and ends the earlier sessions of the process, so that no other process waits for them. If the
+        -- response to an earlier opening was lost, this also ends a session that the process does not know. An attempt that
+        -- arrives late ends no later session. An exclusive session removes the rows of all ended sessions first, so that none
+        -- of their transactions is running or accepted any more.
         --
         -- The session adopts the uploads `ids` that earlier sessions of the process have held with these fences, and that
-        -- its target resources process. The holds continue: if another session has acquired an upload since, its fence is
-        -- higher, except after a failover that has lost changes; but then a living session of another process keeps it.
-        -- A row that a transaction has locked is not adopted, so that the opening does not wait for it.
+        -- its target resources process. An upload that another session has acquired since has a higher fence, and is not
+        -- adopted. After a failover that has lost changes, it can have the same fence; then it is not adopted if a living
+        -- session of another process holds it. An upload whose row another transaction has locked is not adopted, so that
+        -- the opening does not wait.
         CREATE FUNCTION onward.open_session(
             process_ text, opening_ bigint, name_ text, milliseconds bigint, delivers_events_ boolean,
             is_exclusive_ boolean, ids bytea[], fences bigint[]
@@ -73,7 +75,7 @@ extension ClusterSQL {
             -- A session that this update has not ended counts as alive, even if its time has passed since.
             IF EXISTS (SELECT FROM onward.node
                 WHERE (is_exclusive OR is_exclusive_) AND alive_until > '-infinity') THEN
-                RAISE EXCEPTION 'another process uses the database exclusively, or would not have it exclusively'
+                RAISE EXCEPTION 'another process uses the database, and one of the two processes requires exclusive use'
                     USING ERRCODE = 'ON013';
             END IF;
             IF is_exclusive_ THEN DELETE FROM onward.node; END IF;

@@ -43,7 +43,7 @@ final class ActiveTransfer {
     private var hasPausedForInput = false
     /// Whether something has happened since the last call of ``keepTime(_:)``.
     private var hasChanged = true
-    /// Whether libcurl may send content from its buffer, which it does not report.
+    /// Whether libcurl may send content from its buffer, without reporting that.
     private var isSending = false
     /// The time of the next call of ``keepTime(_:)`` if nothing happens before.
     private var dueAt = Int64.max

@@ -20,7 +20,7 @@ struct RequestWriter {
     private(set) var isAtEnd: Bool
     private(set) var failure: TransportFailure?
 
-    /// - Returns: `nil` if the request cannot be sent: it could be read as another one.
+    /// - Returns: `nil` if the request must not be sent, because its receiver could parse it as a different request.
     init?(_ request: TransportRequest) {
         guard let head = Self.head(of: request) else { return nil }
         content = request.sentContent

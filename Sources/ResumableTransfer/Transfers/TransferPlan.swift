@@ -59,7 +59,7 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
     /// The data that is resumed; `nil` for a new transfer.
     var data: ResumeData? { resumed.flatMap { try? data(of: $0, generation: generation, hasTicket: hasTicket) } }
 
-    /// The data with which callers can resume the transfer before anything is sent.
+    /// The data that is resumed, without its ticket: callers can resume the transfer with it before anything is sent.
     var checkpoint: ResumeData? { resumed.flatMap { data(of: $0) } }
 
     /// Data without a ticket.
@@ -78,7 +78,7 @@ struct TransferPlan<Operation: TransferOperation>: Sendable {
 }
 
 extension UUID {
-    /// A random UUID (RFC 9562 section 5.4). `init()` opens a file of the system for each one.
+    /// A random UUID (RFC 9562 section 5.4). Foundation's `UUID()` opens a file for each UUID.
     static func random() -> UUID {
         let generator = KernelRandom()
         var bytes: uuid_t = (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)

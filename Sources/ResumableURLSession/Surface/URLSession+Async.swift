@@ -1,10 +1,11 @@
 import Foundation
 import FoundationNetworking
 
-// FoundationNetworking has the methods of this file, except those with `resumeFrom`, with a delegate that defaults to
-// `nil`. They cannot be overridden. For a call without a delegate the compiler selects the methods in this file that have
-// no such parameter. For a call with a delegate it selects the methods in this file whose delegate is not optional. Only
-// for a call with an optional delegate, or a literal `nil`, it still selects FoundationNetworking's methods.
+// FoundationNetworking has the methods of this file, except those with `resumeFrom`. Its methods cannot be overridden, and
+// their delegates are optional and default to `nil`. For a call without a delegate the compiler selects the methods in
+// this file that have no such parameter. For a call with a delegate it selects the methods in this file whose delegate is
+// not optional. Only for a call with an optional delegate, or a literal `nil`, it still selects FoundationNetworking's
+// methods.
 
 extension URLSession {
     /// Uploads a file.

@@ -68,7 +68,7 @@ extension UploadTask {
             state.position = max(state.position, sent)
             return (count, state.total)
         }
-        // Bytes that were only sent may be lost; acknowledged bytes are not.
+        // The progress counts acknowledged bytes, and sent bytes except the last 4 MiB, which may still be lost.
         core.progress.advance(to: max(acknowledged, sent - (4 << 20)), total: total)
         guard count > 0, let listener = listener(hasHandler: recipient.isHandler) else { return }
         let session = core.session

@@ -36,8 +36,8 @@ public final class InProcessServer: Sendable {
             connections: ConnectionRegistry(timeouts: ConnectionTimeouts(header: 0, idle: 0), capacity: 1))
     }
 
-    /// Serves a request from this machine, and returns its final response with all content in memory. The upload of a
-    /// complete representation needs one call. For a resumable upload, send the fields of the draft.
+    /// Serves a request as if it came from 127.0.0.1, and returns its final response with all content in memory. The
+    /// upload of a complete representation needs one call. For a resumable upload, send the fields of the draft.
     ///
     /// If the task is canceled, the handler is canceled, as when a server stops.
     /// - Parameters:

@@ -96,7 +96,7 @@ package protocol UploadCatalog: Sendable {
     /// Whether this store drops events that are too old or too many. Of several stores that share a catalog, only the one
     /// that delivers events does.
     var shouldDropEvents: Bool { get }
-    /// Returns the numbers of events in the outbox.
+    /// Returns how many events are in the outbox.
     func countEvents() throws(StoreError) -> OutboxStatistics
     /// Calls `body` after each commit that has recorded events, on the thread of the commit.
     func onEvents(_ body: @escaping @Sendable () -> Void)

@@ -74,7 +74,7 @@ extension UploadMachine {
     }
 
     /// Releases the bytes that are reserved beyond the length or the offset in the row, and returns their number. The
-    /// next ``OpenUpload`` of this upload begins with the length or the offset in the row.
+    /// next ``OpenUpload`` of this upload begins with only that length or offset reserved.
     /// - Returns: nil if the upload is not loaded or has ended.
     mutating func removeSurplus() -> Int64? {
         guard isLoaded, isUnfinished else { return nil }

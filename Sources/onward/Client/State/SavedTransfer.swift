@@ -8,7 +8,8 @@ import SystemCalls
 /// The content of a state file: an interrupted transfer, with the members that identify its command and the options for
 /// its resumption.
 struct SavedTransfer: Sendable, Hashable {
-    /// The options that a resumption by another command also uses.
+    /// The options of the command. A command that resumes or cancels the transfer uses them in place of options that it
+    /// does not have.
     struct Options: Sendable, Hashable, Codable {
         var tokenFile: FilePath?
         var caFile: FilePath?
@@ -92,7 +93,7 @@ extension SavedTransfer {
 }
 
 extension StoredTransfer {
-    /// Sets the members of a state file that only the command line has.
+    /// Sets the members that only the state files of the command line have.
     mutating func setCommand(_ identity: TransferIdentity, _ options: SavedTransfer.Options) {
         setMember("identity", to: identity)
         setMember("options", to: options)
@@ -184,7 +185,7 @@ struct TransferURL: Sendable, Hashable {
         fileName = isCollection ? nil : SafeFileName(sanitizing: last.removingPercentEncoding ?? last)?.description
     }
 
-    /// Returns the argument with each byte after the host that is not ASCII percent-encoded. The bytes are neither
+    /// Returns the argument, in which all non-ASCII bytes after the host are percent-encoded. The bytes are neither
     /// repaired nor normalized.
     private static func encoded(_ argument: CommandArgument) throws(OptionError) -> String {
         let bytes = argument.bytes
