@@ -171,11 +171,11 @@ extension UploadMachineExploration {
                 switch world.removal {
                 case .loading, .loadingEarly:
                     let row = row(offset: world.recorded, expiresAt: world.removal == .loading ? 0 : 1)
-                    if next.machine.loadExpired(row, at: 0) == .removable {
+                    if next.machine.loadExpired(row, fence: 1, at: 0) == .removable {
                         next.machine.beginRemoval()
                         next.removal = world.removal == .loading ? .begun : .begunEarly
                     }
-                default: _ = next.machine.load(row(offset: world.recorded), hasBytes: true)
+                default: _ = next.machine.load(row(offset: world.recorded), fence: 1, hasBytes: true)
                 }
             case .settle:
                 guard world.isHeld else { return nil }
@@ -188,7 +188,7 @@ extension UploadMachineExploration {
             guard world.work == .load, world.removal == .none, world.hasRow, world.recorded > 0 else { return nil }
             next.isHeld = true
             // The thread that has loaded the upload now makes it invalid.
-            let result = next.machine.load(row(offset: world.recorded), hasBytes: false)
+            let result = next.machine.load(row(offset: world.recorded), fence: 1, hasBytes: false)
             next.work = result == .lost ? .settle : nil
         case .workFailed:
             if world.work == nil { return nil }
@@ -293,7 +293,7 @@ extension UploadMachineExploration {
         case .removalFailed:
             guard world.removal == .begun, next.machine.continueRemoval() == .removeRow else { return nil }
             next.removal = .none
-            next.machine.removalFailed()
+            next.machine.preparationFailed()
         case .holdRelease, .holdReleaseLate:
             let now: Int64 = event == .holdRelease ? 0 : 1
             switch next.machine.beginHoldRelease(at: now, until: 1) {

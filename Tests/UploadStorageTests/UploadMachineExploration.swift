@@ -246,6 +246,8 @@ enum UploadMachineExploration {
                 var violation = Self.violation(world, next, event as? OtherEvent, isStale)
                 var kept = next.machine.epoch == world.machine.epoch ? next : next.withSmallEpochs
                 _ = kept.machine.beginNotification()
+                // No event depends on it.
+                kept.machine.canHaveRemovedBytes = false
                 if seen.insert(kept).inserted {
                     reached.append(kept)
                     if violation == nil, try Self.isStuck(kept) { violation = "a request waits forever" }

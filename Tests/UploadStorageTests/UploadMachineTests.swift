@@ -78,7 +78,7 @@ import Testing
         try machine.beginStaging(as: lease)
         _ = try machine.beginEnding(as: lease)
         machine.drop()
-        _ = machine.load(UploadMachineExploration.row(offset: 0), hasBytes: true)
+        _ = machine.load(UploadMachineExploration.row(offset: 0), fence: 1, hasBytes: true)
         return (machine, lease)
     }
 
@@ -118,7 +118,7 @@ import Testing
         _ = try machine.beginProcessing(as: first, shouldMarkDurably: false)
         _ = try machine.beginPublishing(as: first)
         machine.synchronizationFailed(.stateLost, duringCallOf: first, isAwaited: false)
-        _ = machine.load(UploadMachineExploration.row(offset: 0), hasBytes: true)
+        _ = machine.load(UploadMachineExploration.row(offset: 0), fence: 1, hasBytes: true)
         machine.takeOver(exclusive: false)
         _ = try machine.beginProcessing(as: machine.epoch, shouldMarkDurably: false)
         _ = try machine.beginPublishing(as: machine.epoch)
@@ -149,13 +149,48 @@ import Testing
             let expiry = machine.beginExpiry(of: nil, at: 5)
             #expect(expiry == .load)
             defer { #expect(machine.activity == .idle) }
-            return machine.loadExpired(row, at: 5) == .removable
+            return machine.loadExpired(row, fence: 1, at: 5) == .removable
         }
         #expect(isRemovable { _ in })
         #expect(!isRemovable { $0.expiresAt = 6 })
         #expect(!isRemovable { $0.expiresAt = nil })
         #expect(!isRemovable { $0.phase = .processing })
         #expect(!isRemovable { $0.phase = .complete(Response(status: 201)) })
+    }
+
+    @Test("staged bytes that are dropped may remain on the disk until bytes are synchronized")
+    func removedBytes() throws {
+        var machine = UploadMachineExploration.start(isRecorded: true).machine
+        #expect(!machine.canHaveRemovedBytes)
+        _ = try machine.beginAppending(1, as: machine.epoch)
+        machine.append(1)
+        try machine.beginStaging(as: machine.epoch)
+        machine.append(1)
+        machine.discardStaged(as: machine.epoch)
+        #expect(machine.canHaveRemovedBytes && machine.written == 1)
+        var goal: Int64?
+        guard case .run(let advance) = try machine.acknowledge(&goal, as: machine.epoch) else {
+            return #expect(Bool(false), "nothing is acknowledged")
+        }
+        #expect(advance.hasNewBytes && !machine.canHaveRemovedBytes)
+        machine.acknowledged(advance)
+        try machine.beginStaging(as: machine.epoch)
+        try machine.commitStaged(as: machine.epoch)
+        #expect(!machine.canHaveRemovedBytes)
+        // What an earlier process has removed is unknown.
+        _ = machine.load(UploadMachineExploration.row(offset: 1), fence: 1, hasBytes: true)
+        #expect(machine.canHaveRemovedBytes)
+    }
+
+    @Test("the loss of a hold drops only the state that was read with it")
+    func holdLost() {
+        var machine = UploadMachineExploration.start(isRecorded: true).machine
+        _ = machine.load(UploadMachineExploration.row(offset: 1), fence: 7, hasBytes: true)
+        let loaded = machine
+        machine.holdLost(6)
+        #expect(machine == loaded)
+        machine.holdLost(7)
+        #expect(!machine.isLoaded && !machine.isCurrent(loaded.epoch))
     }
 
     @Test("bytes are reserved as they arrive only if the length is unknown")

@@ -113,6 +113,22 @@ extension CatalogChange {
     }
 }
 
+extension CatalogChange {
+    /// Whether a row shows that this change was made. After a commit that failed, this decides whether the failure is
+    /// ignored. False for a change that can be repeated.
+    /// - Parameter row: the row of the upload; nil if there is none.
+    func isMade(in row: CatalogRow?) -> Bool {
+        switch self {
+        case .recordIntent(_, _, let intent): row?.intent == intent
+        case .withdraw: row?.isWithdrawn ?? false
+        case .complete(let completion): row?.phase == .complete(completion.response)
+        case .invalidate(let invalidation): row?.phase == .invalid(reason: invalidation.reason)
+        case .delete, .recordFile(_, ending: .some): row == nil
+        default: false
+        }
+    }
+}
+
 extension CatalogRow {
     /// Applies an advance, a mark of processing, an intent, a withdrawal or an end to this row, as the catalog does. Other
     /// changes have no effect.

@@ -173,18 +173,16 @@ extension UploadCatalog {
     package func commit(_ change: CatalogChange) throws(StoreError) -> RemovedRows { try commit([change])[0].get() }
 
     /// Commits a change of one upload. Even if the commit fails, the change may have been made. Then this method waits until
-    /// that is known: if `isMade` returns true for the row, the failure is ignored.
+    /// that is known: if the row shows that it was made, the failure is ignored.
     ///
     /// - Returns: what the change removed or replaced; nil if the commit failed, but the change was made.
     @discardableResult
-    package func commit(
-        _ change: CatalogChange, of id: UploadID, confirmedBy isMade: (CatalogRow?) -> Bool
-    ) throws(StoreError) -> RemovedRows? {
+    func commit(_ change: CatalogChange, of id: UploadID) throws(StoreError) -> RemovedRows? {
         do throws(StoreError) {
             return try commit(change)
         } catch {
             try awaitOutcomes()
-            guard isMade(try row(id)) else { throw error }
+            guard change.isMade(in: try row(id)) else { throw error }
             return nil
         }
     }

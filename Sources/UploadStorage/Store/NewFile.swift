@@ -33,19 +33,6 @@ struct NewFile: Sendable {
     }
 }
 
-/// The end of an upload that had no row when its file was published.
-struct UploadEnding: Sendable {
-    var response: Response
-    var file: FileRecord
-    /// The change that records the end: it completes the row, or records only the file of a plain upload.
-    var change: CatalogChange
-    /// The row that the upload gets at its end; nil for a plain upload.
-    var row: CatalogRow?
-    /// The change to commit: it also creates the row, and reports the events.
-    var firstChange: CatalogChange
-    var expiresAt: Int64
-}
-
 extension StoreContext {
     /// Publishes a file, together with those of other threads.
     func publish(_ file: NewFile) -> NewFile.Outcome {
@@ -119,7 +106,7 @@ extension StoreContext {
             do throws(StoreError) {
                 if let failure { throw failure }
                 let ending = try ending(of: file)
-                changes.append(ending.firstChange)
+                changes.append(ending.change.commit)
                 // The result of the commit follows.
                 return .published(ending, .failure(.superseded))
             } catch {

@@ -10,7 +10,7 @@ extension OpenUpload {
             var recording: Recording?
             let step = try monitor.waitForever { (state) throws(StoreError) -> UploadMachine.AcknowledgmentStep? in
                 let step = try state.machine.acknowledge(&goal, as: lease)
-                if case .run(let advance) = step { recording = Recording(self, advance, &state) }
+                if case .run(let advance) = step { recording = Recording(self, advance, state) }
                 return step == .wait ? nil : step
             }
             if case .done(let offset) = step { return offset }
@@ -19,37 +19,23 @@ extension OpenUpload {
     }
 
     /// One acknowledgment: the bytes to synchronize, and the change that then records them in the row. It is made with the
-    /// lock held.
+    /// lock held, so that the digests cover no later bytes.
     struct Recording {
         let upload: OpenUpload
         let advance: UploadMachine.Advance
         let blob: any Blob
-        let change: CatalogChange
-        /// The first row of the upload, which contains the change; nil if the upload has a row, or is a plain upload.
-        let row: CatalogRow?
+        let change: RowChange
 
-        init?(_ upload: OpenUpload, _ advance: UploadMachine.Advance?, _ state: inout State) {
+        init?(_ upload: OpenUpload, _ advance: UploadMachine.Advance?, _ state: State) {
             guard let advance, let blob = state.blob else { return nil }
             self.upload = upload
             self.advance = advance
             self.blob = blob
-            change = .advance(
-                CatalogChange.Advance(
-                    id: upload.id, epoch: advance.epoch, offset: advance.offset, length: advance.length,
-                    digestStates: state.digests.isEmpty ? [] : state.digests.encodedStates))
-            row = upload.isTransient ? nil : state.newRow(with: change)
-            if advance.hasNewBytes { state.canHaveRemovedBytes = false }
-        }
-
-        var commit: CatalogChange { upload.reporting(row.map { .insert($0) } ?? change) }
-
-        /// - Parameter outcome: the outcome of ``commit``.
-        func end(_ outcome: Result<RemovedRows, StoreError>) throws(StoreError) {
-            guard let row else {
-                _ = try outcome.get()
-                return
-            }
-            _ = try upload.inserted(row, with: change, outcome, confirmedBy: nil)
+            change = upload.rowChange(
+                .advance(
+                    CatalogChange.Advance(
+                        id: upload.id, epoch: advance.epoch, offset: advance.offset, length: advance.length,
+                        digestStates: state.digests.isEmpty ? [] : state.digests.encodedStates)), in: state)
         }
     }
 
@@ -84,7 +70,7 @@ extension OpenUpload {
                 ready = []
             }
             let recording = upload.monitor.withLock { state in
-                Recording(upload, state.machine.runQueuedAcknowledgment(), &state)
+                Recording(upload, state.machine.runQueuedAcknowledgment(), state)
             }
             guard let recording else { continue }
             if let error = recording.blob.failure(since: queuedAt) {
@@ -103,14 +89,16 @@ extension OpenUpload {
     private static func record(_ recordings: [Recording], _ context: StoreContext) throws(StoreError) {
         try context.observing(.offset) { () throws(StoreError) in
             var failure: StoreError?
-            for (recording, outcome) in zip(recordings, context.catalog.commit(recordings.map(\.commit))) {
-                do throws(StoreError) {
-                    try recording.end(outcome)
-                    recording.upload.update { $0.machine.acknowledged(recording.advance) }
-                } catch {
-                    recording.upload.update { $0.machine.acknowledgmentFailed() }
-                    if failure == nil || error.isForOperator { failure = error }
+            for (recording, commit) in zip(recordings, context.catalog.commit(recordings.map(\.change.commit))) {
+                let upload = recording.upload
+                let end = Result { () throws(StoreError) in try upload.end(recording.change, commit) }
+                upload.update { state in
+                    switch end {
+                    case .success: state.machine.acknowledged(recording.advance)
+                    case .failure: state.machine.acknowledgmentFailed()
+                    }
                 }
+                if case .failure(let error) = end, failure == nil || error.isForOperator { failure = error }
             }
             if let failure { throw failure }
         }
@@ -155,79 +143,88 @@ extension OpenUpload {
     }
 }
 
-// The row: its creation by the first change, its other changes, and the events that report them.
+/// A change of the row of an upload. If there is no row yet, the commit creates it together with the change.
+struct RowChange: Sendable {
+    let change: CatalogChange
+    /// The name that the bytes get together with the change.
+    let naming: CatalogChange.Naming?
+    /// The first row of the upload, which contains the change; nil if the upload has a row, or needs none.
+    let row: CatalogRow?
+    /// The change to commit, together with `row`, `naming` and the events that report it.
+    let commit: CatalogChange
+}
+
 extension OpenUpload {
-    /// Commits a change of the row. If there is no row yet, commits the complete row with the change. No other change
-    /// of the row may be in progress.
     /// - Parameters:
     ///   - naming: the name that the bytes get together with the change.
-    ///   - isMade: whether the row contains the change. A commit that failed may have been made; then the failure is
-    ///     ignored.
-    /// - Returns: what the change removed or replaced; nil if the commit failed, but the change was made.
-    @discardableResult
-    func commit(
-        _ change: CatalogChange, _ naming: CatalogChange.Naming? = nil,
-        confirmedBy isMade: ((CatalogRow?) -> Bool)? = nil
-    ) throws(StoreError) -> RemovedRows? {
-        guard let row = newRow(with: change) else {
-            let change = reporting(change, naming: naming)
-            guard let isMade else { return try context.catalog.commit(change) }
-            return try context.catalog.commit(change, of: id, confirmedBy: isMade)
-        }
+    ///   - response: the final response, if the change does not contain it.
+    ///   - state: the state for which the change is made. No other change of the row may be in progress.
+    func rowChange(
+        _ change: CatalogChange, _ naming: CatalogChange.Naming? = nil, response: Response? = nil, in state: State
+    ) -> RowChange {
+        let row = firstRow(with: change, in: state)
         var file: FileRecord?
         if case .complete(let completion) = change { file = completion.file }
-        let commit = context.catalog.commit([reporting(.insert(row, file: file), naming: naming)])[0]
-        return try inserted(row, with: change, commit, naming, confirmedBy: isMade)
+        let commit = reporting(row.map { .insert($0, file: file) } ?? change, response, in: state)
+        return RowChange(
+            change: change, naming: naming, row: row, commit: naming.map { .naming(commit, $0) } ?? commit)
     }
 
-    private func reporting(_ change: CatalogChange, naming: CatalogChange.Naming?) -> CatalogChange {
-        let change = reporting(change)
-        return naming.map { .naming(change, $0) } ?? change
+    /// The first row of the upload, with this change; nil if there is a row. A plain upload gets a row only when it is
+    /// decided that it replaces a file.
+    private func firstRow(with change: CatalogChange, in state: State) -> CatalogRow? {
+        let machine = state.machine
+        let isDecision = if case .recordIntent = change { true } else { false }
+        guard !machine.isRecorded, isDecision || !isTransient, var row = state.row else { return nil }
+        row.length = machine.length
+        // A publication is decided after all received bytes were synchronized.
+        if isDecision { row = row.advanced(to: machine.received) }
+        row.apply(change)
+        return row
     }
 
-    /// Called after the commit that creates the row with its first change.
-    func inserted(
-        _ row: CatalogRow, with change: CatalogChange, _ commit: Result<RemovedRows, StoreError>,
-        _ naming: CatalogChange.Naming? = nil, confirmedBy isMade: ((CatalogRow?) -> Bool)?
+    /// Commits a change of the row. A commit that failed may have been made; then the failure is ignored.
+    func commit(_ change: CatalogChange) throws(StoreError) {
+        let change = rowChange(change, in: snapshot)
+        _ = try end(change, context.catalog.commit([change.commit])[0])
+    }
+
+    /// Called after the commit of a change.
+    /// - Returns: what the change removed or replaced; nil if the commit failed, but the change was made.
+    func end(
+        _ change: RowChange, _ commit: Result<RemovedRows, StoreError>
     ) throws(StoreError) -> RemovedRows? {
         do throws(StoreError) {
             let removed = try commit.get()
-            noteRow(row)
+            if let row = change.row { noteRow(row) }
             return removed
         } catch {
+            guard let row = change.row else {
+                guard try isMade(change) else { throw error }
+                return nil
+            }
             update { $0.machine.recordingFailed() }
             try context.catalog.awaitOutcomes()
             guard let existing = try context.catalog.row(id) else { throw error }
             // This commit was made, or an earlier commit that seemed to have failed.
             noteRow(existing)
-            return existing == row ? nil : try self.commit(change, naming, confirmedBy: isMade)
+            if existing == row { return nil }
+            let change = rowChange(change.change, change.naming, in: snapshot)
+            return try end(change, context.catalog.commit([change.commit])[0])
         }
     }
 
-    /// The first row of the upload, with this change; nil if there is a row.
-    func newRow(with change: CatalogChange) -> CatalogRow? { monitor.withLock { $0.newRow(with: change) } }
-
-    /// Creates the row of an upload that is recorded late, with all received bytes, unless a publication is about to
-    /// create it.
-    func recordNow() throws(StoreError) {
-        if isTransient { return }
-        let recording = monitor.waitForever { state -> Recording?? in
-            if state.machine.acknowledgment == .running { return nil }
-            return .some(Recording(self, state.machine.beginRecording(), &state))
+    /// Whether a change was made although its commit failed. The commit of an offset is not examined: it can be repeated.
+    private func isMade(_ change: RowChange) throws(StoreError) -> Bool {
+        if case .advance = change.change { return false }
+        try context.catalog.awaitOutcomes()
+        guard case .recordFile(let file, ending: nil) = change.change else {
+            return change.change.isMade(in: try context.catalog.row(id))
         }
-        if let recording { try run(recording, duringCallOf: nil) }
-    }
-
-    /// The upload as clients may see it: an offset is reported only after there is a row.
-    /// - Returns: nil if the state in memory may not be current.
-    func reportableRecord(shouldConfirmHold: Bool) throws(StoreError) -> UploadRecord? {
-        if !isTransient && !hasRow { try recordNow() }
-        let (current, fence) = monitor.withLock { state -> (UploadRecord?, Int64?) in
-            guard dependsOnHold(state.machine) else { return (record(state), nil) }
-            return (isHeld(state) ? record(state) : nil, state.fence)
+        guard case .file(let name, _, _, _)? = change.naming, let current = try? context.lookUp(name) else {
+            return false
         }
-        if shouldConfirmHold, current != nil, let fence, try !confirmHold(fence) { return nil }
-        return current
+        return file.describes(current)
     }
 
     private func noteRow(_ row: CatalogRow) {
@@ -236,13 +233,33 @@ extension OpenUpload {
         if !isTransient { context.newBlobs.remove(row.blob) }
     }
 
+    /// Creates the row of an upload that is recorded late, with all received bytes, unless a publication is about to
+    /// create it.
+    func recordNow() throws(StoreError) {
+        if isTransient { return }
+        let recording = monitor.waitForever { state -> Recording?? in
+            if state.machine.acknowledgment == .running { return nil }
+            return .some(Recording(self, state.machine.beginRecording(), state))
+        }
+        if let recording { try run(recording, duringCallOf: nil) }
+    }
+
+    /// The upload as clients may see it: an offset is reported only after there is a row.
+    /// - Returns: nil if the state in memory may not be current.
+    func reportableRecord(shouldConfirmHold: Bool) throws(StoreError) -> UploadRecord? {
+        if !isTransient && !machine.isRecorded { try recordNow() }
+        let state = snapshot
+        guard isHeld(state.machine), let current = record(state) else { return nil }
+        if shouldConfirmHold, dependsOnHold(state.machine), try !confirmHold(state.machine.fence) { return nil }
+        return current
+    }
+
     /// Returns a change of this upload together with the events that report it. The creation of a plain upload is not
     /// reported.
-    /// - Parameter response: the final response, if the change does not contain it.
-    func reporting(_ change: CatalogChange, _ response: Response? = nil) -> CatalogChange {
+    private func reporting(_ change: CatalogChange, _ response: Response?, in state: State) -> CatalogChange {
         context.reporting(change) { time in
-            let (row, length) = monitor.withLock { ($0.row, $0.machine.length) }
-            guard let row else { return [] }
+            guard let row = state.row else { return [] }
+            let length = state.machine.length
             switch change {
             case .insert(let first, let file):
                 let length = length ?? (first.isUnfinished ? nil : first.offset)
@@ -270,18 +287,6 @@ extension OpenUpload {
     }
 }
 
-extension OpenUpload.State {
-    /// The first row of the upload, with this change; nil if there is a row.
-    func newRow(with change: CatalogChange) -> CatalogRow? {
-        guard !machine.isRecorded, var row else { return nil }
-        row.length = machine.length
-        // A publication is decided after all received bytes were synchronized.
-        if case .recordIntent = change { row = row.advanced(to: machine.received) }
-        row.apply(change)
-        return row
-    }
-}
-
 extension StoreContext {
     /// Returns a change together with the events that report it, if events are recorded.
     /// - Parameter events: returns the events for the current time.
@@ -301,4 +306,79 @@ extension StoreContext {
 
     /// The current time in milliseconds since 1970. Servers that share a catalog have the same clock.
     private var timeOfEvents: Int64 { configuration.clock().wall / 1_000_000 }
+}
+
+/// The acknowledgments of small pieces of slow uploads. They wait for others for a short time, so that one commit records
+/// many of them. A caller that needs one immediately runs it itself.
+final class GatheredAcknowledgments: Sendable {
+    /// The size in bytes of pieces that are too large to wait.
+    static let maxSize: Int64 = 64 << 10
+    /// The time in nanoseconds for which the first acknowledgment waits.
+    private static let pause: Int64 = 50_000_000
+    /// The number of threads among which the acknowledgments are divided if their bytes have to be synchronized.
+    private static let parts = 4
+    /// The maximum number of these acknowledgments for each commit. A request for one of the uploads may have to wait
+    /// until the bytes of all of them are synchronized.
+    private static let maxCount = 16
+
+    private typealias Waiting = (upload: OpenUpload, use: UploadUse?)
+
+    private struct State {
+        var waiting: [Waiting] = []
+        var isClosed = false
+    }
+
+    private let state = Monitor(State())
+    private let context: StoreContext
+    private let queue: WorkQueue
+
+    init(_ context: StoreContext) throws(Errno) {
+        self.context = context
+        queue = try WorkQueue(name: "gather", threads: 1)
+    }
+
+    /// Adds the acknowledgment of an upload. Once this is closed, the acknowledgment does not wait for others.
+    func add(_ upload: OpenUpload, _ use: UploadUse?) {
+        let count = state.withLock { state in
+            if !state.isClosed { state.waiting.append((upload, use)) }
+            return state.isClosed ? 0 : state.waiting.count
+        }
+        switch count {
+        case 0: upload.enqueueAcknowledgment(use, on: context.acknowledging)
+        case 1: queue.enqueue { [self] in passOn() }
+        default: break
+        }
+    }
+
+    private func passOn() {
+        let queuedAt = SystemClock.monotonicNanoseconds()
+        let deadline = queuedAt + Self.pause
+        _ = state.wait(until: deadline) { $0.isClosed ? () : nil }
+        let all = removeWaiting()
+        guard !all.isEmpty else { return }
+        let share = (all.count + Self.parts - 1) / Self.parts
+        let count = context.shouldSynchronize ? min(Self.maxCount, share) : all.count
+        for start in stride(from: 0, to: all.count, by: count) {
+            let part = all[start..<min(start + count, all.count)]
+            context.acknowledging.enqueue { [context] in
+                OpenUpload.runQueuedAcknowledgments(part.map(\.upload), queuedAt: queuedAt, context)
+                withExtendedLifetime(part) {}
+            }
+        }
+    }
+
+    private func removeWaiting() -> [Waiting] {
+        state.withLock { state in
+            defer { state.waiting = [] }
+            return state.waiting
+        }
+    }
+
+    /// Passes on the acknowledgments that wait, and accepts no more.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        state.notifyAll()
+        queue.close()
+        for (upload, use) in removeWaiting() { upload.enqueueAcknowledgment(use, on: context.acknowledging) }
+    }
 }

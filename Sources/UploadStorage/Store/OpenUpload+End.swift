@@ -2,19 +2,28 @@ import HTTPSemantics
 import ResumableUpload
 import SystemCalls
 
+/// The end of an upload with its final response.
+struct UploadEnding: Sendable {
+    let response: Response
+    /// The file that the bytes have become, or become in the same transaction; nil if no file was published.
+    let file: FileRecord?
+    let expiresAt: Int64
+    /// The change that records the end: it completes the row, or records only the file of a plain upload.
+    let change: RowChange
+}
+
 // These methods end an upload. Each caller has reserved the activity of the machine, so that no other thread completes
 // or removes the upload meanwhile.
 extension OpenUpload {
     /// Makes the upload permanently unusable, and records that durably.
     func invalidate(because reason: String) throws(StoreError) {
-        let row = monitor.withLock { $0.row }
-        let expiresAt = context.expiryOfFinished
-        if !isTransient, let row {
+        let (state, expiresAt) = (snapshot, context.expiryOfFinished)
+        if !isTransient, let row = state.row {
             try commit(
                 .invalidate(
                     CatalogChange.Invalidation(
-                        id: id, epoch: epoch, reason: reason, expiresAt: expiresAt, upload: row.upload.withoutFields))
-            ) { $0?.phase == .invalid(reason: reason) }
+                        id: id, epoch: state.machine.epoch, reason: reason, expiresAt: expiresAt,
+                        upload: row.upload.withoutFields)))
         }
         close(as: .invalid(reason: reason), expiresAt: expiresAt)
     }
@@ -25,101 +34,70 @@ extension OpenUpload {
         context.reportLoss(of: id)
     }
 
-    /// Makes the final response durable. These are the possible parameters:
-    ///
-    /// | `file` | `naming` | |
-    /// |---|---|---|
-    /// | nil | nil | No file was published. |
-    /// | nil | `retained` | The same transaction retains the bytes of an upload with a row. |
-    /// | the file | nil | The bytes have got the name of the file already. |
-    /// | the file | `file` | The bytes get the name of the file in the same transaction. |
-    ///
-    /// - Parameters:
-    ///   - naming: the name that the bytes get in the same transaction.
-    ///   - hasOldName: whether a file may still have the name of the bytes.
-    func finish(
-        with response: Response, publishedAs file: FileRecord?, _ naming: CatalogChange.Naming? = nil,
-        hasOldName: Bool = true
-    ) throws(StoreError) {
+    /// Makes the final response durable without publishing a file.
+    /// - Parameter naming: the name under which the same transaction retains the bytes of an upload with a row.
+    func finish(with response: Response, _ naming: CatalogChange.Naming? = nil) throws(StoreError) {
         let response = try response.saved()
-        let expiresAt = context.expiryOfFinished
-        var removed: RemovedRows? = RemovedRows()
-        if !isTransient {
-            removed = try commit(completion(response, file, expiresAt: expiresAt), naming) {
-                $0?.phase == .complete(response)
-            }
-        } else if let file, let naming {
-            removed = try publish(file, naming, response)
-        } else if let file {
+        guard isTransient else { return try finish(ending(with: response, publishedAs: nil, naming)) }
+        try removeRecord()
+        close(as: .complete(response), expiresAt: context.expiryOfFinished)
+    }
+
+    /// The end of the upload after its bytes were published as the intent states.
+    /// - Parameters:
+    ///   - validated: the ``Publication/validated`` of the publication.
+    ///   - naming: the name that the bytes get in the same transaction; nil if they have it already.
+    func ending(
+        _ intent: PublicationIntent, _ attributes: PublishedFile.Attributes, _ validated: Validation,
+        _ naming: CatalogChange.Naming? = nil
+    ) throws(StoreError) -> UploadEnding {
+        let file = FileRecord(intent, principal: snapshot.principal, attributes: attributes)
+        return try ending(with: validated(intent.response, attributes).saved(), publishedAs: file, naming)
+    }
+
+    private func ending(
+        with response: Response, publishedAs file: FileRecord?, _ naming: CatalogChange.Naming?
+    ) throws(StoreError) -> UploadEnding {
+        let (state, expiresAt) = (snapshot, context.expiryOfFinished)
+        guard let row = state.row else { throw .notFound }
+        let (epoch, received) = (state.machine.epoch, state.machine.received)
+        let change: CatalogChange
+        if isTransient, let file {
+            // It has a row if it replaces a file.
             let removal = CatalogChange.Removal(id: id, epoch: epoch)
-            removed = try context.catalog.commit(
-                reporting(.recordFile(file, ending: removal), response), of: id
-            ) { $0 == nil }
+            change = .recordFile(file, ending: state.machine.isRecorded ? removal : nil)
         } else {
-            try removeRecord()
+            change = .complete(
+                CatalogChange.Completion(
+                    id: id, epoch: epoch, offset: received, response: response, expiresAt: expiresAt,
+                    file: file, upload: row.upload.withoutFields))
         }
-        if let file { context.ledger.addPublished(file, replacing: removed) }
-        close(as: .complete(response), file, expiresAt: expiresAt, hasOldName: hasOldName)
-    }
-
-    /// Publishes and records the file of a plain upload, which has no row. A commit that failed may have been made; then
-    /// the failure is ignored.
-    private func publish(
-        _ file: FileRecord, _ naming: CatalogChange.Naming, _ response: Response
-    ) throws(StoreError) -> RemovedRows? {
-        let change = CatalogChange.naming(reporting(.recordFile(file, ending: nil), response), naming)
-        do throws(StoreError) { return try context.catalog.commit(change) } catch {
-            try context.catalog.awaitOutcomes()
-            guard case .file(let name, _, _, _) = naming, let current = try? context.lookUp(name),
-                file.describes(current)
-            else { throw error }
-            return nil
-        }
-    }
-
-    private func completion(
-        _ response: Response, _ file: FileRecord?, expiresAt: Int64
-    ) throws(StoreError) -> CatalogChange {
-        let (epoch, received, row) = monitor.withLock { ($0.machine.epoch, $0.machine.received, $0.row) }
-        guard let row else { throw .notFound }
-        return .complete(
-            CatalogChange.Completion(
-                id: id, epoch: epoch, offset: received, response: response, expiresAt: expiresAt,
-                file: file, upload: row.upload.withoutFields))
-    }
-
-    /// The end of an upload without a row that has published a file.
-    func unrecordedEnding(_ response: Response, _ file: FileRecord) throws(StoreError) -> UploadEnding {
-        let expiresAt = context.expiryOfFinished
-        if isTransient {
-            let change = CatalogChange.recordFile(file, ending: nil)
-            return UploadEnding(
-                response: response, file: file, change: change, row: nil, firstChange: reporting(change, response),
-                expiresAt: expiresAt)
-        }
-        let change = try completion(response, file, expiresAt: expiresAt)
-        let row = newRow(with: change)
         return UploadEnding(
-            response: response, file: file, change: change, row: row,
-            firstChange: reporting(row.map { .insert($0, file: file) } ?? change), expiresAt: expiresAt)
+            response: response, file: file, expiresAt: expiresAt,
+            change: rowChange(change, naming, response: response, in: state))
+    }
+
+    /// Makes the end durable.
+    /// - Parameter hasOldName: whether a file may still have the name of the bytes.
+    func finish(_ ending: UploadEnding, hasOldName: Bool = true) throws(StoreError) {
+        try finish(ending, context.catalog.commit([ending.change.commit])[0], hasOldName: hasOldName)
     }
 
     /// Called after the commit of the end.
-    func finish(_ ending: UploadEnding, _ commit: Result<RemovedRows, StoreError>) throws(StoreError) {
-        if let row = ending.row {
-            let removed = try inserted(row, with: ending.change, commit) { $0?.phase == .complete(ending.response) }
-            context.ledger.addPublished(ending.file, replacing: removed)
-        } else {
-            do throws(StoreError) {
-                context.ledger.addPublished(ending.file, replacing: try commit.get())
-            } catch {
-                // If the commit for a plain upload failed, the file is published nevertheless, and is only missing in the
-                // usage of its principal. But the event of an acknowledged upload must not be missing.
-                if context.configuration.shouldRecordEvents { throw error }
-            }
+    func finish(
+        _ ending: UploadEnding, _ commit: Result<RemovedRows, StoreError>, hasOldName: Bool
+    ) throws(StoreError) {
+        do throws(StoreError) {
+            let removed = try end(ending.change, commit)
+            if let file = ending.file { context.ledger.addPublished(file, replacing: removed) }
+        } catch {
+            // The new file of a plain upload is published nevertheless if it has its name, and is only missing in the usage
+            // of its principal. But the event of an acknowledged upload must not be missing.
+            guard case .recordFile(_, ending: nil) = ending.change.change, ending.change.naming == nil,
+                !context.configuration.shouldRecordEvents
+            else { throw error }
         }
-        close(
-            as: .complete(ending.response), ending.file, expiresAt: ending.expiresAt, hasOldName: false)
+        close(as: .complete(ending.response), ending.file, expiresAt: ending.expiresAt, hasOldName: hasOldName)
     }
 
     /// Records the end of an upload in memory, after it is durable.
@@ -127,16 +105,14 @@ extension OpenUpload {
         as phase: UploadRecord.Phase, _ file: FileRecord? = nil, expiresAt: Int64, hasOldName: Bool = true
     ) {
         if let file { context.fileRecords.remove(file.name) }
-        let (row, reserved, decidedName, fence) = update { state in
-            let decidedName = state.intent?.name
+        let (row, reserved, fence) = endDecision { state in
             state.row?.phase = phase
             state.row?.expiresAt = expiresAt
             if let upload = state.row?.upload { state.row?.upload = upload.withoutFields }
-            return (state.row, state.machine.finish(as: phase), decidedName, state.fence)
+            return (state.row, state.machine.finish(as: phase), state.machine.fence)
         }
         // If the response to the transaction was lost, the catalog still regards this store as the holder.
         context.catalog.release(id, fence: fence)
-        if let decidedName { context.pathLocks.clearUnsettled(decidedName, id) }
         guard let row else { return }
         if !isTransient { context.finished.add(phase) }
         context.ledger.end(row.upload.principal, releasing: reserved, counts: !isTransient)
@@ -146,13 +122,18 @@ extension OpenUpload {
 
     /// Removes the row of a plain upload, if it has one. After that, no work is left for the upload.
     func removeRecord() throws(StoreError) {
-        guard isTransient, hasRow else { return }
-        try context.catalog.commit(.delete([CatalogChange.Removal(id: id, epoch: epoch)]), of: id) { $0 == nil }
-        let decidedName = update { state in
-            defer { state.machine.clearRecord() }
-            return state.intent?.name
-        }
-        if let decidedName { context.pathLocks.clearUnsettled(decidedName, id) }
+        let machine = machine
+        guard isTransient, machine.isRecorded else { return }
+        try context.catalog.commit(.delete([CatalogChange.Removal(id: id, epoch: machine.epoch)]), of: id)
+        endDecision { $0.machine.clearRecord() }
+    }
+
+    /// Changes the state after the publication that was decided before, if there was one, has ended or was replaced.
+    @discardableResult
+    func endDecision<Result>(_ body: (inout State) -> Result) -> Result {
+        let (name, result) = update { ($0.intent?.name, body(&$0)) }
+        if let name { context.pathLocks.clearUnsettled(name, id) }
+        return result
     }
 
     // MARK: Interrupted publications
@@ -162,13 +143,15 @@ extension OpenUpload {
     /// - Returns: the response.
     /// - Throws: ``StoreError/stateLost`` if bytes that have to be retained are missing.
     func finishAsInterrupted() throws(StoreError) -> Response {
-        let (known, row, machine) = monitor.withLock { (self.record($0), $0.row, $0.machine) }
-        guard let known, let row, let interruption = context.configuration.interruption(known) else {
-            try finish(with: context.configuration.interruptedResponse, publishedAs: nil)
+        let state = snapshot
+        guard let known = record(state), let row = state.row,
+            let interruption = context.configuration.interruption(known)
+        else {
+            try finish(with: context.configuration.interruptedResponse)
             return context.configuration.interruptedResponse
         }
         let (key, description) = (id.fingerprint, interruption.description)
-        let size = machine.length ?? machine.received
+        let size = state.machine.length ?? state.machine.received
         var naming: CatalogChange.Naming?
         if let area = context.publishingArea {
             let isRetained = try translating("retain the upload") { () throws(Errno) -> Bool in
@@ -183,15 +166,15 @@ extension OpenUpload {
         } else {
             naming = .retained(key: key, description: description, blob: row.blob, size: size)
         }
-        try finish(with: interruption.response, publishedAs: nil, naming)
+        try finish(with: interruption.response, naming)
         return interruption.response
     }
 
     /// Completes an interrupted publication or processing of the upload.
     func settle() throws(StoreError) {
-        let (row, intent, validated) = monitor.withLock { ($0.row, $0.intent, $0.validated) }
-        guard let row else { throw .notFound }
-        guard let intent, let area = context.publishingArea else {
+        let state = snapshot
+        guard let row = state.row else { throw .notFound }
+        guard let intent = state.intent, let area = context.publishingArea else {
             // The target resource was processing the upload, and must not run again.
             do throws(StoreError) { _ = try finishAsInterrupted() } catch {
                 guard error == .stateLost else { throw error }
@@ -203,7 +186,7 @@ extension OpenUpload {
             if context.failedPublications.contains(id) {
                 try withdraw(intent, row, in: area)
             } else {
-                try settle(intent, validated ?? context.configuration.validated, of: row, in: area)
+                try settle(intent, state.validated ?? context.configuration.validated, of: row, in: area)
             }
         }
     }
@@ -213,12 +196,9 @@ extension OpenUpload {
     ) throws(StoreError) {
         switch try context.place(intent, from: row.blob, nil, in: area) {
         case .published(let attributes, let hasOldName):
-            try finish(
-                with: validated(intent.response, attributes),
-                publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
-                hasOldName: hasOldName)
+            try finish(ending(intent, attributes, validated), hasOldName: hasOldName)
         case .occupied:
-            try finish(with: intent.refused, publishedAs: nil)
+            try finish(with: intent.refused)
         case .lost:
             try invalidateLost()
         case .failed:
@@ -237,7 +217,7 @@ extension OpenUpload {
     ) throws(StoreError) {
         context.failedPublications.insert(id)
         if !row.isWithdrawn {
-            try context.catalog.commit(.withdraw(id, epoch: epoch), of: id) { $0?.isWithdrawn ?? false }
+            try context.catalog.commit(.withdraw(id, epoch: machine.epoch), of: id)
             update { $0.row?.isWithdrawn = true }
         }
         try context.withdraw(intent, from: row.blob, of: id, in: area)

@@ -4,19 +4,22 @@ import SystemCalls
 // does not depend on these methods, because the catalog rejects changes by a store that is not the holder.
 extension OpenUpload {
     /// The fence of the hold, if the state in memory depends on it; otherwise nil.
-    var heldFence: Int64? { monitor.withLock { dependsOnHold($0.machine) ? $0.fence : nil } }
+    var heldFence: Int64? {
+        let machine = machine
+        return dependsOnHold(machine) ? machine.fence : nil
+    }
 
     /// Verifies in the catalog that no other store has acquired the upload since the state in memory was read. Whether this
     /// store is the holder according to ``isHeld(_:)`` depends on clocks, and that of a shared catalog can be set.
     /// - Returns: false if another store has; then the next request reads the row again.
     func confirmHold(_ fence: Int64) throws(StoreError) -> Bool {
         if try context.catalog.isCurrent(fence, of: id) { return true }
-        update { state in if state.machine.isLoaded, state.fence == fence { state.machine.drop() } }
+        update { $0.machine.holdLost(fence) }
         return false
     }
 
     /// Called after the hold has ended without a release.
-    func holdWasLost() { update { state in if !isHeld(state) { state.machine.drop() } } }
+    func holdWasLost() { update { if !isHeld($0.machine) { $0.machine.drop() } } }
 
     /// The time within which received bytes become durable before the upload is released, in nanoseconds. It is longer
     /// than the time for which one request of another store waits: the client gets no error if the storage is only slow.
@@ -30,8 +33,7 @@ extension OpenUpload {
     ///
     /// Threads for this must not wait for long, because other uploads need them.
     func releaseOnRequest(_ use: UploadUse) {
-        let mustClaim = monitor.withLock { $0.machine.isClaimNeededForHoldRelease }
-        if mustClaim, (try? claim(principal: nil, until: 0) { _ in () }) == nil { return }
+        if machine.isClaimNeededForHoldRelease, (try? claim(principal: nil, until: 0) { _ in () }) == nil { return }
         let now = SystemClock.monotonicNanoseconds()
         switch update({ $0.machine.beginHoldRelease(at: now, until: now + Self.holdReleaseTime) }) {
         case .wait: break
@@ -52,23 +54,20 @@ extension OpenUpload {
                 let step = state.machine.continueHoldRelease(holdRelease, hasQueued: hasQueued)
                 return step == .wait ? nil : step
             }
-            if case .acknowledge? = step {
+            switch step {
+            case .acknowledge:
                 hasQueued = true
                 enqueueAcknowledgment(use, on: context.holdReleaseAcknowledging)
-                continue
-            }
-            if step == nil, SystemClock.monotonicNanoseconds() < holdRelease.deadline {
+            case nil where SystemClock.monotonicNanoseconds() < holdRelease.deadline:
                 // The other store may not repeat its request.
-                update { $0.machine.allowTakeOver(of: holdRelease.epoch) }
-                return
+                return update { $0.machine.allowTakeOver(of: holdRelease.epoch) }
+            case .release, .wait, nil: return release(holdRelease)
             }
-            break
         }
-        release(holdRelease)
     }
 
     private func release(_ holdRelease: UploadMachine.HoldRelease) {
-        let fence = update { $0.machine.endHoldRelease(holdRelease) == .released ? $0.fence : nil }
+        let fence = update { $0.machine.endHoldRelease(holdRelease) == .released ? $0.machine.fence : nil }
         // A request that has acquired the upload again meanwhile has another fence.
         if let fence { context.catalog.release(id, fence: fence) }
     }

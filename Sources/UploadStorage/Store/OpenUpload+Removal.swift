@@ -23,12 +23,8 @@ extension OpenUpload {
         guard let claimed else { return nil }
         guard let removal = claimed else { return false }
         monitor.waitForever { state -> Void? in state.machine.continueRemoval() == .wait ? nil : () }
-        let removed: RemovedRows?
-        do throws(StoreError) {
-            removed = try context.catalog.commit(.delete([context.rowRemoval(for: removal)]), of: id) { $0 == nil }
-        } catch {
-            cancelRemoval()
-            throw error
+        let removed = try prepare { () throws(StoreError) in
+            try context.catalog.commit(.delete([context.rowRemoval(for: removal)]), of: id)
         }
         endRemoval(removal, removed)
         return true
@@ -47,8 +43,8 @@ extension OpenUpload {
             // The bytes need not be opened for the removal.
             guard let held = try context.catalog.acquire(id, until: 0) else { throw .notFound }
             return update { state in
-                guard state.machine.loadExpired(held.row, at: now) == .removable else { return nil }
-                set(held.row, fence: held.fence, blob: nil, &state)
+                guard state.machine.loadExpired(held.row, fence: held.fence, at: now) == .removable else { return nil }
+                set(held.row, nil, &state)
                 return beginRemoval(of: held.row, as: .expired, &state)
             }
         }
@@ -59,15 +55,13 @@ extension OpenUpload {
         return Removal(row: row, epoch: state.machine.epoch, kind: kind)
     }
 
-    func cancelRemoval() { update { $0.machine.removalFailed() } }
-
     /// Ends a removal after the row was removed.
     ///
     /// - Parameter removed: the result of the catalog; nil if it is unknown.
     func endRemoval(_ removal: Removal, _ removed: RemovedRows? = nil) {
         let (reserved, fence) = update { state in
             state.row = nil
-            return (state.machine.forget(), state.fence)
+            return (state.machine.forget(), state.machine.fence)
         }
         context.catalog.release(id, fence: fence)
         if removal.row.isUnfinished {
@@ -112,7 +106,7 @@ extension OpenUpload {
         guard hasDurableRow else { return forget() }
         let fence = update { state in
             state.machine.drop(duringCallOf: lease)
-            return state.fence
+            return state.machine.fence
         }
         context.catalog.release(id, fence: fence)
     }

@@ -1,6 +1,5 @@
 import HTTPSemantics
 import ResumableUpload
-import Synchronization
 import SystemCalls
 
 /// One upload in use: its ``UploadMachine``, protected by a lock, and the row, bytes and digests that the machine
@@ -15,20 +14,13 @@ final class OpenUpload: Sendable {
     let context: StoreContext
     let monitor: Monitor<State>
 
-    // Copies for readers without the lock; written with the lock held.
-    let epochMirror = Atomic<Int64>(0)
-    let receivedMirror = Atomic<Int64>(0)
-    let durableMirror = Atomic<Int64>(0)
-
     typealias Revocation = @Sendable () -> Void
     typealias Validation = @Sendable (Response, PublishedFile.Attributes) -> Response
 
-    struct State {
+    struct State: Sendable {
         var machine = UploadMachine()
         /// The row as it was read, with the last publication that was decided. Other later changes are in `machine`.
         var row: CatalogRow?
-        /// The fence of the hold with which the row was read or created.
-        var fence: Int64 = 1
         var blob: (any Blob)?
         /// The ``Publication/validated`` of the publication that was decided; nil if recovery completes it.
         var validated: Validation?
@@ -37,9 +29,6 @@ final class OpenUpload: Sendable {
         var digests = DigestTracker.none
         var stagedDigests: DigestTracker?
         var pace = WritePace()
-        /// Whether bytes may have been removed from the end of the file since its last synchronization, so that they may
-        /// still be on the disk. For a file that was opened again this is unknown.
-        var canHaveRemovedBytes = false
 
         var principal: String { row?.upload.principal ?? "" }
 
@@ -71,11 +60,14 @@ final class OpenUpload: Sendable {
         if !row.upload.digests.isEmpty { state.digests = DigestTracker(row.upload.digests) }
         state.pace.spaceChecked(upTo: 0, spare: spare)
         monitor = Monitor(state)
-        epochMirror.store(row.epoch, ordering: .releasing)
     }
 
-    /// Whether nothing is in progress that changes the row.
-    var isIdle: Bool { monitor.withLock { $0.machine.isIdle } }
+    /// A copy of the state. Another thread may change the state at any time, except for what the activity of the machine
+    /// reserves for this thread.
+    var snapshot: State { monitor.withLock { $0 } }
+
+    /// A copy of the machine, as in ``snapshot``.
+    var machine: UploadMachine { monitor.withLock { $0.machine } }
 
     /// Changes the state, wakes the waiting threads, and notifies the holder of a lease that has ended.
     func update<Result, Failure: Error>(
@@ -92,17 +84,15 @@ final class OpenUpload: Sendable {
         }
     }
 
-    /// Does what the last event of the machine requires, and copies the state for readers without the lock.
+    /// Does what the last event of the machine requires.
     /// - Returns: the closure to call without the lock.
     private func applyEvent(_ state: inout State) -> Revocation? {
-        mirror(state.machine)
         if !state.machine.hasBytes { state.blob = nil }
         if !state.machine.isStaging, state.stagedDigests != nil {
             // Staged bytes were dropped. If the truncation fails, these bytes are overwritten later, or removed before
             // the publication.
             state.stagedDigests = nil
             state.pace.limit(to: state.machine.written)
-            state.canHaveRemovedBytes = true
             _ = try? state.blob?.truncate(to: state.machine.received)
         }
         switch state.machine.beginNotification() {
@@ -114,32 +104,18 @@ final class OpenUpload: Sendable {
         }
     }
 
-    func mirror(_ machine: UploadMachine) {
-        epochMirror.store(machine.epoch, ordering: .releasing)
-        receivedMirror.store(machine.received, ordering: .releasing)
-        durableMirror.store(machine.durable, ordering: .releasing)
-    }
-
-    /// The epoch of the machine.
-    var epoch: Int64 { epochMirror.load(ordering: .acquiring) }
-
     /// The open bytes of an upload.
     struct Content {
         let blob: any Blob
         let row: CatalogRow
-        let received: Int64
-        let durable: Int64
-        let canHaveRemovedBytes: Bool
+        let machine: UploadMachine
     }
 
     /// - Throws: `superseded` if the bytes are not open.
     func content() throws(StoreError) -> Content {
-        try monitor.withLock { (state) throws(StoreError) in
-            guard let blob = state.blob, let row = state.row else { throw .superseded }
-            return Content(
-                blob: blob, row: row, received: state.machine.received, durable: state.machine.durable,
-                canHaveRemovedBytes: state.canHaveRemovedBytes)
-        }
+        let state = snapshot
+        guard let blob = state.blob, let row = state.row else { throw .superseded }
+        return Content(blob: blob, row: row, machine: state.machine)
     }
 
     /// The upload as clients see it; nil before it was loaded or after it was removed.
@@ -151,16 +127,13 @@ final class OpenUpload: Sendable {
         return record
     }
 
-    /// Whether there is a row. If there is none, see ``UploadMachine/isRecorded``.
-    var hasRow: Bool { monitor.withLock { $0.machine.isRecorded } }
-
     /// Whether the upload has a row and is known to clients.
-    var hasDurableRow: Bool { !isTransient && hasRow }
+    var hasDurableRow: Bool { !isTransient && machine.isRecorded }
 
     /// Whether this store is certainly the holder, so that the state in memory is current. True if there is no row that
     /// another store could know.
-    func isHeld(_ state: State) -> Bool {
-        !dependsOnHold(state.machine) || context.catalog.holds(id, fence: state.fence)
+    func isHeld(_ machine: UploadMachine) -> Bool {
+        !dependsOnHold(machine) || context.catalog.holds(id, fence: machine.fence)
     }
 
     func dependsOnHold(_ machine: UploadMachine) -> Bool {
@@ -196,9 +169,9 @@ extension OpenUpload {
                 isQueued = true
                 if let principal, state.machine.isLoaded, state.principal != principal { throw .notFound }
                 // The hold may have ended without a notification, for example while the process was stopped.
-                if !isHeld(state) { state.machine.drop() }
+                if !isHeld(state.machine) { state.machine.drop() }
                 let step = state.machine.claim(ticket, isLate: SystemClock.monotonicNanoseconds() >= deadline)
-                if case .record(let advance) = step { recording = Recording(self, advance, &state) }
+                if case .record(let advance) = step { recording = Recording(self, advance, state) }
                 if step == .granted { value = try decide(&state) }
                 revocation = applyEvent(&state)
                 return step == .wait && revocation == nil ? nil : step
@@ -223,13 +196,15 @@ extension OpenUpload {
 
     // MARK: Loading
 
-    /// Loads or settles the upload, or begins its removal. If that fails, the next request tries it again.
+    /// Loads, settles or removes the upload. If that fails, the next request tries it again.
     func prepare<Result>(_ body: () throws(StoreError) -> Result) throws(StoreError) -> Result {
         do throws(StoreError) { return try body() } catch {
-            update { $0.machine.preparationFailed() }
+            preparationFailed()
             throw error
         }
     }
+
+    func preparationFailed() { update { $0.machine.preparationFailed() } }
 
     /// Reads the row and opens the bytes. The caller got ``UploadMachine/Claim/load``.
     ///
@@ -239,27 +214,26 @@ extension OpenUpload {
     /// - Parameter deadline: the time until which another store can release the upload, in monotonic nanoseconds.
     private func load(until deadline: Int64) throws(StoreError) {
         guard let held = try context.catalog.acquire(id, until: deadline) else { throw .notFound }
-        let (row, fence) = (held.row, held.fence)
+        let row = held.row
         let blob: (any Blob)?
         do throws(StoreError) { blob = try row.phase == .receiving ? openBlob(of: row) : nil } catch {
             // Another store can try it.
-            context.catalog.release(id, fence: fence)
+            context.catalog.release(id, fence: held.fence)
             throw error
         }
         if row.isWithdrawn { context.failedPublications.insert(id) }
         let result = update { state in
-            set(row, fence: fence, blob: blob, &state)
-            return state.machine.load(row, hasBytes: blob != nil)
+            set(row, blob, &state)
+            return state.machine.load(row, fence: held.fence, hasBytes: blob != nil)
         }
         if result == .lost { try invalidateLost() }
     }
 
     /// Sets what the row controls, except for the machine.
-    func set(_ row: CatalogRow, fence: Int64, blob: (any Blob)?, _ state: inout State) {
+    func set(_ row: CatalogRow, _ blob: (any Blob)?, _ state: inout State) {
         // A commit that seemed to have failed may have created the row.
         context.newBlobs.remove(row.blob)
         state.row = row
-        state.fence = fence
         state.blob = blob
         state.validated = nil
         state.digests =
@@ -267,7 +241,6 @@ extension OpenUpload {
             ? .none : DigestTracker(row.upload.digests, states: row.digestStates, limit: row.offset)
         state.stagedDigests = nil
         state.pace = WritePace(start: row.offset)
-        state.canHaveRemovedBytes = row.offset > 0
     }
 
     /// Opens the bytes of a row; nil if acknowledged bytes are missing. Bytes beyond the recorded offset are removed.
@@ -305,7 +278,7 @@ extension OpenUpload {
     @discardableResult
     func releaseSurplus() -> Int64? {
         if isTransient { return nil }
-        let (principal, surplus, fence) = update { ($0.principal, $0.machine.removeSurplus(), $0.fence) }
+        let (principal, surplus, fence) = update { ($0.principal, $0.machine.removeSurplus(), $0.machine.fence) }
         guard let surplus else { return nil }
         if surplus != 0 { context.ledger.end(principal, releasing: surplus, counts: false) }
         return fence

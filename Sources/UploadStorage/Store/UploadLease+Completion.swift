@@ -30,7 +30,7 @@ extension UploadLease {
     }
 
     /// Whether it is recorded durably that the target must not run again.
-    package var isProcessingRecorded: Bool { upload.monitor.withLock { $0.machine.isProcessingRecorded } }
+    package var isProcessingRecorded: Bool { upload.machine.isProcessingRecorded }
 
     /// Revokes ``markProcessing()`` durably: the target can run again.
     package func unmarkProcessing() throws(StoreError) {
@@ -53,7 +53,7 @@ extension UploadLease {
     package func complete(with response: Response, while canWait: () -> Bool = { true }) throws(StoreError) {
         while true {
             do throws(StoreError) {
-                return try complete { () throws(StoreError) in try upload.finish(with: response, publishedAs: nil) }
+                return try complete { () throws(StoreError) in try upload.finish(with: response) }
             } catch {
                 guard case .unavailable = error, isProcessingRecorded, canWait() else { throw error }
                 let next = SystemClock.monotonicNanoseconds() + Self.completionPause
@@ -133,8 +133,7 @@ extension UploadLease {
     package func publish(_ publication: Publication) throws(StoreError) -> Response {
         var publication = publication
         publication.refused = try publication.refused.saved()
-        let isProcessing = upload.monitor.withLock { $0.machine.isProcessing(as: epoch) }
-        if !isProcessing { try beginProcessing(shouldMarkDurably: false) }
+        if !upload.machine.isProcessing(as: epoch) { try beginProcessing(shouldMarkDurably: false) }
         return try reserve(
             { (machine) throws(StoreError) in try machine.beginPublishing(as: epoch) },
             orElse: { $0.publishingFailed(as: epoch) }
@@ -155,11 +154,11 @@ extension UploadLease {
     private func truncateToReceived() throws(StoreError) -> OpenUpload.Content {
         let content = try upload.content()
         let isLonger = try translating("truncate the upload") { () throws(Errno) in
-            let isLonger = try content.blob.size() != content.received
-            if isLonger { try content.blob.truncate(to: content.received) }
+            let isLonger = try content.blob.size() != content.machine.received
+            if isLonger { try content.blob.truncate(to: content.machine.received) }
             return isLonger
         }
-        if isLonger || content.canHaveRemovedBytes {
+        if isLonger || content.machine.canHaveRemovedBytes {
             try upload.synchronize(content.blob, including: nil, duringCallOf: epoch)
         }
         return content
@@ -169,7 +168,8 @@ extension UploadLease {
 
     /// Reads received bytes and returns their number, which is smaller than the buffer only at their end.
     package func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(StoreError) -> Int {
-        let (blob, end) = try bytes { ($0.machine.received) }
+        let (blob, state) = try bytes()
+        let end = state.machine.received
         guard offset >= 0, offset < end else { return 0 }
         let count = Int(min(Int64(buffer.count), end - offset))
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer[..<count])
@@ -178,15 +178,12 @@ extension UploadLease {
         }
     }
 
-    /// Returns the bytes, and the value that `body` reads from the state.
-    private func bytes<Result>(
-        _ body: (OpenUpload.State) throws(StoreError) -> Result
-    ) throws(StoreError) -> (any Blob, Result) {
-        try upload.monitor.withLock { (state) throws(StoreError) in
-            try state.machine.requireBytes(epoch)
-            guard let blob = state.blob else { throw .invalidState("the bytes are not available any more") }
-            return (blob, try body(state))
-        }
+    /// Returns the bytes, and the state at this moment.
+    private func bytes() throws(StoreError) -> (any Blob, OpenUpload.State) {
+        let state = upload.snapshot
+        try state.machine.requireBytes(epoch)
+        guard let blob = state.blob else { throw .invalidState("the bytes are not available any more") }
+        return (blob, state)
     }
 
     /// Begins staging: bytes are written to their position, but do not count as received before ``commitStaged()``. A
@@ -215,24 +212,22 @@ extension UploadLease {
 
     /// Returns the digest of the bytes staged so far.
     package func stagedDigest(_ algorithm: DigestAlgorithm) throws(StoreError) -> [UInt8] {
-        let (blob, (tracker, end)) = try bytes { (state) throws(StoreError) in
-            guard let tracker = state.stagedDigests else { throw .invalidState("nothing is staged") }
-            return (tracker, state.machine.written)
-        }
+        let (blob, state) = try bytes()
+        guard let tracker = state.stagedDigests else { throw .invalidState("nothing is staged") }
         do throws(Errno) {
-            return try tracker.digest(algorithm, of: blob, to: end)
+            return try tracker.digest(algorithm, of: blob, to: state.machine.written)
         } catch {
             // If the upload was taken over, its staged bytes were removed.
-            if let refusal = upload.monitor.withLock({ $0.machine.refusal(of: epoch) }) { throw refusal }
+            if let refusal = upload.machine.refusal(of: epoch) { throw refusal }
             throw .failure(error, during: "compute the digest of an upload")
         }
     }
 
     /// Returns the digest of all received bytes. Bytes that were digested when they arrived are not read again.
     package func representationDigest(_ algorithm: DigestAlgorithm) throws(StoreError) -> [UInt8] {
-        let (blob, (tracker, end)) = try bytes { ($0.digests, $0.machine.received) }
+        let (blob, state) = try bytes()
         return try translating("compute the digest of an upload") { () throws(Errno) in
-            try tracker.digest(algorithm, of: blob, to: end)
+            try state.digests.digest(algorithm, of: blob, to: state.machine.received)
         }
     }
 }

@@ -32,7 +32,8 @@ extension UploadLease {
     /// Synchronizes the content if no acknowledgment has done so. This is necessary for an upload without a row, and
     /// for an empty upload, because the recovery of a decided publication needs the blob.
     private func synchronizeUnacknowledged(_ content: OpenUpload.Content) throws(StoreError) {
-        if content.received > content.durable || content.received == 0 && !upload.isTransient {
+        let machine = content.machine
+        if machine.received > machine.durable || machine.received == 0 && !upload.isTransient {
             try upload.synchronize(content.blob, including: .name, duringCallOf: epoch)
         }
     }
@@ -54,7 +55,7 @@ extension UploadLease {
             }
             if current != nil && !publication.canReplace { return nil }
             if let refusal = try publication.condition(current?.file.attributes)?.saved() {
-                try upload.finish(with: refusal, publishedAs: nil)
+                try upload.finish(with: refusal)
                 return refusal
             }
             let intent = PublicationIntent(
@@ -78,7 +79,7 @@ extension UploadLease {
     ) throws(StoreError) -> Response? {
         let content = try upload.content()
         guard let area = context.publishingArea else { return try placeAndRecord(intent, publication, content) }
-        guard replaces || upload.hasRow else {
+        guard replaces || upload.machine.isRecorded else {
             // A failure after a new file was placed loses only that file.
             return try placeUnrecorded(intent, publication, content, in: area)
         }
@@ -107,11 +108,9 @@ extension UploadLease {
             try blob.setModified(context.nextModification())
         }
         let file = NewFile(
-            area: area, blob: blob, blobName: row.blob, name: intent.name, size: content.received
+            area: area, blob: blob, blobName: row.blob, name: intent.name, size: content.machine.received
         ) { [upload] (attributes) throws(StoreError) in
-            try upload.unrecordedEnding(
-                publication.validated(intent.response, attributes).saved(),
-                FileRecord(intent, principal: row.upload.principal, attributes: attributes))
+            try upload.ending(intent, attributes, publication.validated)
         }
         switch context.publish(file) {
         case .occupied: return nil
@@ -124,7 +123,7 @@ extension UploadLease {
             upload.withdrawUnrecorded(intent, row, in: area)
             throw error
         case .published(let ending, let commit):
-            do throws(StoreError) { try upload.finish(ending, commit) } catch {
+            do throws(StoreError) { try upload.finish(ending, commit, hasOldName: false) } catch {
                 // The file has its name. Without a row nothing else would withdraw it.
                 upload.withdrawUnrecorded(intent, row, in: area)
                 throw error
@@ -142,12 +141,9 @@ extension UploadLease {
         let row = content.row
         switch try context.place(intent, from: row.blob, content.blob, in: area) {
         case .published(let attributes, let hasOldName):
-            let response = try publication.validated(intent.response, attributes).saved()
-            try upload.finish(
-                with: response,
-                publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
-                hasOldName: hasOldName)
-            return response
+            let ending = try upload.ending(intent, attributes, publication.validated)
+            try upload.finish(ending, hasOldName: hasOldName)
+            return ending.response
         case .occupied:
             return nil
         case .lost:
@@ -176,16 +172,15 @@ extension UploadLease {
         }
         try upload.synchronize(blob, including: .attributes, duringCallOf: epoch)
         let attributes = try translating("read attributes") { () throws(Errno) in try blob.attributes() }
-        let response = try publication.validated(intent.response, attributes).saved()
+        let ending = try upload.ending(
+            intent, attributes, publication.validated,
+            .file(intent.name, attributes, blob: row.blob, replaced: intent.replaced))
         // The ledger of a shared storage has only a weak reference to the blob, so the blob must exist until the
         // commit.
         defer { withExtendedLifetime(blob) {} }
         do throws(StoreError) {
-            try upload.finish(
-                with: response,
-                publishedAs: FileRecord(intent, principal: row.upload.principal, attributes: attributes),
-                .file(intent.name, attributes, blob: row.blob, replaced: intent.replaced), hasOldName: false)
-            return response
+            try upload.finish(ending, hasOldName: false)
+            return ending.response
         } catch {
             if error.isAboutOccupiedName { return nil }
             upload.endAfterUnknownOutcome(as: epoch)
@@ -197,15 +192,12 @@ extension UploadLease {
         _ intent: PublicationIntent, _ validated: @escaping OpenUpload.Validation
     ) throws(StoreError) {
         let id = upload.id
-        try upload.commit(.recordIntent(id, epoch: epoch, intent)) { $0?.intent == intent }
-        let previousName = upload.update { state in
-            let previousName = state.intent?.name
+        try upload.commit(.recordIntent(id, epoch: epoch, intent))
+        upload.endDecision { state in
             state.machine.decide()
             state.row?.intent = intent
             state.validated = validated
-            return previousName
         }
-        if let previousName { context.pathLocks.clearUnsettled(previousName, id) }
         context.pathLocks.setUnsettled(intent.name, id)
     }
 
@@ -226,11 +218,11 @@ extension UploadLease {
     /// Ends a publication that is not possible. Throws `error` for a plain upload, or if the publication was not
     /// decided yet; otherwise stores and returns `publication.refused` as the final response.
     private func refuse(_ publication: Publication, because error: StoreError) throws(StoreError) -> Response {
-        guard !upload.isTransient, upload.monitor.withLock({ $0.machine.isDecided }) else {
+        guard !upload.isTransient, upload.machine.isDecided else {
             try upload.removeRecord()
             throw error
         }
-        try upload.finish(with: publication.refused, publishedAs: nil)
+        try upload.finish(with: publication.refused)
         return publication.refused
     }
 }

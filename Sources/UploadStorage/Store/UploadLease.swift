@@ -33,10 +33,10 @@ package final class UploadLease: Sendable {
     package var fingerprint: String { upload.id.fingerprint }
 
     /// The number of received bytes, contiguous from 0, without staged bytes.
-    package var received: Int64 { upload.receivedMirror.load(ordering: .acquiring) }
+    package var received: Int64 { upload.machine.received }
 
     /// The number of durable bytes: the offset that may be reported to the client.
-    package var acknowledged: Int64 { upload.durableMirror.load(ordering: .acquiring) }
+    package var acknowledged: Int64 { upload.machine.durable }
 
     /// The offset that an error response may report; nil if the upload has no row, so that a crash could still remove
     /// it.
@@ -47,15 +47,13 @@ package final class UploadLease: Sendable {
     package var isFindable: Bool { !context.catalog.isShared || upload.hasDurableRow }
 
     /// Whether the lease is valid: the upload has not been taken over.
-    package var isCurrent: Bool { upload.epoch == epoch }
+    package var isCurrent: Bool { upload.machine.isCurrent(epoch) }
 
     /// Whether ``failure`` can be set while no method of the lease is called.
     package var canFail: Bool { context.catalog.isShared }
 
     /// The error with which the storage has ended the lease; nil if it has not.
-    package var failure: StoreError? {
-        isCurrent ? nil : upload.monitor.withLock { $0.machine.failure(of: epoch) }
-    }
+    package var failure: StoreError? { upload.machine.failure(of: epoch) }
 
     /// Sets a closure that is called once when the upload is taken over, on the thread of the other request. If the
     /// upload has been taken over already, the closure is called immediately. The closure must not wait for the thread
@@ -144,7 +142,6 @@ extension UploadLease {
                 guard let blob = state.blob else { throw .invalidState("the bytes are not available any more") }
                 try reserve(upTo: end, &state)
                 try requireSpace(upTo: end, &state)
-                defer { upload.mirror(state.machine) }
                 while !remaining.isEmpty {
                     let count: Int
                     do throws(StoreError) { count = try write(remaining, to: blob, at: state.machine.written) } catch {
@@ -174,8 +171,8 @@ extension UploadLease {
     /// a shared catalog, until the bytes of an upload of unknown length are reserved.
     private func awaitReservation(upTo end: (UploadMachine) -> Int64, spare: Int64 = 0) throws(StoreError) {
         if !context.ledger.canReserve {
-            let missing = upload.monitor.withLock { $0.machine.missingReservation(upTo: end($0.machine)) }
-            if missing > 0 { context.ledger.waitUntilCounted() }
+            let machine = upload.machine
+            if machine.missingReservation(upTo: end(machine)) > 0 { context.ledger.waitUntilCounted() }
         }
         try reserveShared(upTo: end, spare: spare)
     }
@@ -193,15 +190,16 @@ extension UploadLease {
         let missing = state.machine.missingReservation(upTo: end)
         guard missing > 0 else { return }
         for step in [max(Self.reservationStep, missing), missing] {
-            do throws(StoreError) {
-                try context.ledger.reserve(step, for: state.principal)
-                state.machine.reserve(step)
-                return
-            } catch {
+            do throws(StoreError) { return try reserve(step, &state) } catch {
                 // Near the limit only the exact number may fit.
                 if step == missing { throw error }
             }
         }
+    }
+
+    private func reserve(_ bytes: Int64, _ state: inout OpenUpload.State) throws(StoreError) {
+        try context.ledger.reserve(bytes, for: state.principal)
+        state.machine.reserve(bytes)
     }
 
     /// With a quota in a shared catalog: reserves the bytes of an upload of unknown length up to `end`, and up to `spare`
@@ -210,7 +208,8 @@ extension UploadLease {
         guard context.catalog.isShared, let quota = context.configuration.quotaPerPrincipal else { return }
         var isAcknowledged = upload.isTransient
         while true {
-            let (machine, principal) = upload.monitor.withLock { ($0.machine, $0.principal) }
+            let state = upload.snapshot
+            let (machine, principal) = (state.machine, state.principal)
             let missing = machine.missingReservation(upTo: end(machine))
             guard missing > 0 else { return }
             let used: Int64
@@ -226,9 +225,7 @@ extension UploadLease {
             if free >= missing {
                 return try upload.update { (state) throws(StoreError) in
                     try state.machine.require(epoch)
-                    let count = min(max(missing, spare), free)
-                    try context.ledger.reserve(count, for: principal)
-                    state.machine.reserve(count)
+                    try reserve(min(max(missing, spare), free), &state)
                 }
             }
             if isAcknowledged { throw .quotaExceeded(limit: quota) }
@@ -308,13 +305,13 @@ extension UploadLease {
                 .exchanged
         else { return }
         context.digesting.enqueue { [upload] in
-            let end = upload.monitor.withLock { state -> Int64? in
-                // The state to which the tracker belongs may have been reset.
-                if isStaged { return state.stagedDigests === tracker ? state.machine.written : nil }
-                return state.digests === tracker ? state.machine.received : nil
+            let state = upload.snapshot
+            // The state to which the tracker belongs may have been reset.
+            if tracker === (isStaged ? state.stagedDigests : state.digests) {
+                let end = isStaged ? state.machine.written : state.machine.received
+                // If this fails, the error occurs again when the digest is needed.
+                _ = try? tracker.advance(over: blob, to: end, budget: Self.digestBudget)
             }
-            // If this fails, the error occurs again when the digest is needed.
-            if let end { _ = try? tracker.advance(over: blob, to: end, budget: Self.digestBudget) }
             tracker.isScheduled.store(false, ordering: .releasing)
         }
     }
@@ -325,10 +322,7 @@ extension UploadLease {
         try awaitReservation(upTo: { _ in length })
         try upload.update { (state) throws(StoreError) in
             guard let missing = try state.machine.reservation(forLength: length, as: epoch) else { return }
-            if missing > 0 {
-                try context.ledger.reserve(missing, for: state.principal)
-                state.machine.reserve(missing)
-            }
+            if missing > 0 { try reserve(missing, &state) }
             state.machine.setLength(length)
         }
     }

@@ -54,6 +54,7 @@ extension UploadMachine {
     }
 
     mutating func dropStaged() {
+        if isStaging { canHaveRemovedBytes = true }
         isStaging = false
         written = received
     }
@@ -91,8 +92,7 @@ extension UploadMachine {
         guard !isRecorded, hasBytes, isUnfinished, acknowledgment != .running,
             activity == .idle || activity == .processing
         else { return nil }
-        acknowledgment = .running
-        return advance
+        return beginAdvance()
     }
 
     /// The data that one acknowledgment makes durable.
@@ -113,8 +113,11 @@ extension UploadMachine {
     /// Whether the row records everything that was received.
     var isAcknowledged: Bool { durable >= received && isRowCurrent }
 
-    private var advance: Advance {
-        Advance(epoch: epoch, offset: received, hasNewBytes: received > durable, length: length)
+    private mutating func beginAdvance() -> Advance {
+        acknowledgment = .running
+        let hasNewBytes = received > durable
+        if hasNewBytes { canHaveRemovedBytes = false }
+        return Advance(epoch: epoch, offset: received, hasNewBytes: hasNewBytes, length: length)
     }
 
     /// - Parameter goal: the offset that has to become durable; nil for the first call, which sets it to the end of the
@@ -130,8 +133,7 @@ extension UploadMachine {
             return .wait
         }
         try requireBytes(lease)
-        acknowledgment = .running
-        return .run(advance)
+        return .run(beginAdvance())
     }
 
     enum Queueing: Hashable {
@@ -152,8 +154,7 @@ extension UploadMachine {
     /// Returns nil if the acknowledgment is not needed any more.
     mutating func runQueuedAcknowledgment() -> Advance? {
         guard acknowledgment == .queued, hasBytes else { return nil }
-        acknowledgment = .running
-        return advance
+        return beginAdvance()
     }
 
     mutating func withdrawQueuedAcknowledgment() { if acknowledgment == .queued { acknowledgment = .idle } }

@@ -175,9 +175,6 @@ extension UploadMachine {
         return .removeRow
     }
 
-    /// The row could not be removed.
-    mutating func removalFailed() { if activity == .settling { activity = .idle } }
-
     /// The row and the bytes were removed, or belong to another object from now on.
     /// - Returns: the number of bytes that were reserved.
     @discardableResult
@@ -305,6 +302,9 @@ extension UploadMachine {
         if acknowledgment == .queued, !hasQueued { return .acknowledge }
         return queueAcknowledgment(as: holdRelease.epoch) == .notNeeded ? .wait : .acknowledge
     }
+
+    /// Another store has acquired the upload after this store had read the row with this fence.
+    mutating func holdLost(_ fence: Int64) { if isLoaded, self.fence == fence { drop() } }
 
     /// Drops the state, because another store may have changed the row and the bytes. The next request reads the row
     /// again. A thread that is completing or removing the upload ends the activity itself when the catalog has rejected

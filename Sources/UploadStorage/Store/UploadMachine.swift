@@ -77,6 +77,8 @@ struct UploadMachine: Hashable, Sendable {
 
     /// Whether the row has been read.
     var isLoaded = false
+    /// The fence of the hold with which the row was read or created.
+    var fence: Int64 = 1
     /// Whether the upload has a row at all. A plain upload has a row only while it replaces a file; an upload
     /// that is recorded late has none until its offset, its final response or the start of its processing has to be
     /// durable.
@@ -100,6 +102,9 @@ struct UploadMachine: Hashable, Sendable {
     /// The end of the durable bytes, which the row records durably: the offset that is reported to clients.
     var durable: Int64 = 0
     var isStaging = false
+    /// Whether bytes may have been removed from the end of the file since its last synchronization, so that they may
+    /// still be on the disk. For a file that was opened again this is unknown.
+    var canHaveRemovedBytes = false
     var length: Int64?
     /// The number of bytes that the usage ledger counts for this upload.
     var reserved: Int64 = 0
@@ -181,9 +186,11 @@ struct UploadMachine: Hashable, Sendable {
     }
 
     /// The row was read.
-    /// - Parameter hasBytes: false if the row needs no bytes, or if acknowledged bytes are missing.
-    mutating func load(_ row: CatalogRow, hasBytes: Bool) -> Loading {
-        read(row, hasBytes: hasBytes)
+    /// - Parameters:
+    ///   - fence: the fence of the hold with which it was read.
+    ///   - hasBytes: false if the row needs no bytes, or if acknowledged bytes are missing.
+    mutating func load(_ row: CatalogRow, fence: Int64, hasBytes: Bool) -> Loading {
+        read(row, fence: fence, hasBytes: hasBytes)
         guard row.phase == .receiving, !hasBytes else { return .loaded }
         (activity, processor) = (.settling, nil)
         return .lost
@@ -192,17 +199,18 @@ struct UploadMachine: Hashable, Sendable {
     /// The row was read after ``beginExpiry(of:at:)``. The bytes need not be opened for the removal.
     /// - Returns: `busy` if the upload has not expired, or an interrupted publication or processing has to be finished
     ///   first; otherwise `removable`.
-    mutating func loadExpired(_ row: CatalogRow, at now: Int64) -> Expiry {
+    mutating func loadExpired(_ row: CatalogRow, fence: Int64, at now: Int64) -> Expiry {
         guard row.phase == .receiving, row.intent == nil, row.expiresAt.map({ $0 <= now }) ?? false else {
             preparationFailed()
             return .busy
         }
-        read(row, hasBytes: false)
+        read(row, fence: fence, hasBytes: false)
         return .removable
     }
 
-    private mutating func read(_ row: CatalogRow, hasBytes: Bool) {
-        (isLoaded, rowExists, self.hasBytes) = (true, .yes, hasBytes)
+    private mutating func read(_ row: CatalogRow, fence: Int64, hasBytes: Bool) {
+        (isLoaded, rowExists, self.fence, self.hasBytes) = (true, .yes, fence, hasBytes)
+        canHaveRemovedBytes = row.offset > 0
         (phase, isDecided, isRowCurrent) = (row.phase, row.intent != nil, true)
         (written, received, durable, isStaging) = (row.offset, row.offset, row.offset, false)
         (length, recordedLength) = (row.length, row.length)
@@ -212,7 +220,7 @@ struct UploadMachine: Hashable, Sendable {
         activity = .idle
     }
 
-    /// The upload could not be loaded, or could not be settled. The next request tries it again.
+    /// The upload could not be loaded, settled or removed. The next request tries it again.
     mutating func preparationFailed() { if activity == .loading || activity == .settling { activity = .idle } }
 }
 

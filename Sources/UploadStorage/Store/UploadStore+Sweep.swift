@@ -225,7 +225,7 @@ extension UploadStore {
             if error == .heldElsewhere && batch.count > 1 {
                 return batch.reduce(true) { removeTogether([$1], &report) && $0 }
             }
-            for (use, _) in batch { use.upload.cancelRemoval() }
+            for (use, _) in batch { use.upload.preparationFailed() }
             if !error.isAboutChangedUpload { report.failures.append(error) }
             return false
         }

@@ -114,7 +114,8 @@ public final class UploadStore: Sendable {
 
     /// Returns the totals of all rows; nil if a running operation may still change them.
     private func totals(with uploads: [OpenUpload]) -> CatalogTotals? {
-        guard ledger.isExact, context.newBlobs.isEmpty, context.pathLocks.isEmpty, uploads.allSatisfy(\.isIdle) else {
+        guard ledger.isExact, context.newBlobs.isEmpty, context.pathLocks.isEmpty, uploads.allSatisfy(\.machine.isIdle)
+        else {
             return nil
         }
         for upload in uploads { upload.releaseSurplus() }
@@ -125,7 +126,7 @@ public final class UploadStore: Sendable {
         return totals
     }
 }
-
+// The operations on uploads that requests need.
 // How requests use uploads.
 extension UploadStore {
     // MARK: Creation
