@@ -196,41 +196,108 @@ struct SentFilesListTests {
         #expect(list.refreshedCopy(in: place).begun[member.path] == saved)
     }
 
-    /// A value with every form that a part of a record can have.
-    private struct AnyRecord: Codable, Hashable {
-        struct Part: Codable, Hashable {
-            var path: FilePath
-            var flag: Bool?
-            var parts: [Part] = []
-        }
-
-        enum Kind: String, Codable { case first = "a \"kind\"" }
-
-        var texts = ["", "é\u{301} \u{1F600}/", "\"\\\n\r\t\u{0}\u{1F}\u{7F}", "\r\n"]
-        var kind = Kind.first
-        var numbers = [Int64.min, -1, 0, .max]
-        var byte = UInt8.max
-        var large = UInt64.max
-        var id = UUID(uuidString: "6D5EB9B3-1D8A-4C75-8E1D-869B8E2770CE")
-        var missing: String?
-        var optionals: [Int?] = [nil, 1, nil]
-        var lists: [[String]] = [[], ["x", "y"], [""]]
-        var values = ["key \"1\"": 1, "": 2]
-        var none: [String: Int] = [:]
-        var part = Part(
-            path: FilePath([0x2F, 0xFF, 0x22]), flag: true, parts: [Part(path: "/a"), Part(path: "/b", flag: false)])
+    private func object(_ text: some Collection<UInt8>) throws -> NSDictionary {
+        try #require(try JSONSerialization.jsonObject(with: Data(text)) as? NSDictionary)
     }
 
-    @Test("The text of a record is the JSON of its value")
-    func recordText() throws {
-        let record = AnyRecord()
-        let line = try RecordLines.line(record)
-        #expect(RecordLines.records(AnyRecord.self, in: line) == [record])
-        // A line feed, 8 digits and a space precede the text, and a line feed follows it.
-        let written = try JSONSerialization.jsonObject(with: Data(line.dropFirst(10).dropLast())) as? NSDictionary
-        let expected = try JSONSerialization.jsonObject(with: JSONEncoder().encode(record)) as? NSDictionary
-        #expect(written != nil && written == expected)
-        #expect(throws: EncodingError.self) { try RecordLines.line(["value": 0.5]) }
+    /// The JSON objects of the records in a list, in order.
+    private func objects(_ name: FilePath, _ place: TemporaryDirectory) throws -> [NSDictionary] {
+        // 8 digits and a space precede the text.
+        try place.bytes(name).split(separator: UInt8(ascii: "\n")).map { try object($0.dropFirst(9)) }
+    }
+
+    @Test("Each line of a list is a checksum and a JSON object with the members that docs/data-formats.md describes")
+    func form() throws {
+        let place = try TemporaryDirectory()
+        let member = members(1)[0]
+        var list = try SentFilesList(of: [member], in: try place.directory())
+        try list.append([.begun(try saved(member)), .sent(entry(member)), .ended(member.path)])
+        let identity = #"{"kind":"put","method":"POST","path":"/nowhere/file number 0","url":"http://h/files/"}"#
+        let transfer = #"""
+            {"content":{"upload":{"resumption":{"acknowledged":0,"dialect":8,"length":1,"limits":{},
+            "uri":"http://h/uploads/1"},"source":{"size":1}}},"createdAt":1,"generation":0,"hasTicket":false,
+            "id":"6D5EB9B3-1D8A-4C75-8E1D-869B8E2770CE","request":{"fields":[],"method":"POST","uri":"http://h/files/"}}
+            """#
+        let expected = [
+            #"{"version":3}"#, #"{"member":\#(identity)}"#,
+            #"""
+            {"begun":{"version":2,"kind":"upload","savedAt":5,"transfer":\#(transfer),"identity":\#(identity),
+            "options":{"tokenFile":"/t"}}}
+            """#,
+            #"""
+            {"sent":{"inode":3,"location":"http://h/files/x","modified":2,"path":"/nowhere/file number 0","size":1,
+            "status":201}}
+            """#,
+            #"{"ended":"/nowhere/file number 0"}"#,
+        ]
+        #expect(try objects(list.fileName, place) == expected.map { try object($0.utf8) })
+        // Slashes are not escaped.
+        #expect(try !place.bytes(list.fileName).contains(UInt8(ascii: "\\")))
+    }
+
+    @Test("A list whose records have their members in the order of earlier versions is read")
+    func earlierOrder() throws {
+        let text = #"""
+            9af23cea {"version":3}
+
+            f4766bbe {"member":{"kind":"put","path":{"bytes":[47,116,109,112,47,108,105,115,116,47,99,255]},\#
+            "method":"POST","url":"http://127.0.0.1:18517/files/list/"}}
+
+            51d7dbf5 {"member":{"kind":"put","path":"/tmp/list/say \"b\"\\\u0001é","method":"POST",\#
+            "url":"http://127.0.0.1:18517/files/list/"}}
+
+            20374175 {"sent":{"path":{"bytes":[47,116,109,112,47,108,105,115,116,47,99,255]},"size":1,\#
+            "modified":1795839499429632933,"inode":16269533,"status":201,\#
+            "location":"http://127.0.0.1:18517/files/list/c%25FF"}}
+
+            f9886583 {"begun":{"version":2,"kind":"upload","sent":0,"savedAt":1795839499,\#
+            "transfer":{"id":"A64DEECC-2AB7-425B-AFC4-E858B5FFEC8C","generation":0,"createdAt":1795839499,\#
+            "hasTicket":false,"request":{"uri":"http://127.0.0.1:18517/files/list/","method":"POST",\#
+            "fields":[["Content-Disposition",\#
+            "inline; filename=\"say _b____\"; filename*=UTF-8''say%20%22b%22%5C%01%C3%A9"]]},\#
+            "content":{"upload":{"resumption":{\#
+            "uri":"http://127.0.0.1:18517/uploads/39fc5715d1418e8edf3abf917a699451","dialect":8,"acknowledged":0,\#
+            "length":1,"limits":{"maxAge":604800},"expires":1796444299},\#
+            "source":{"file":{"path":"/tmp/list/say \"b\"\\\u0001é","modified":1795839499429632933,\#
+            "inode":16269532,"device":65024,"owner":0},"size":1,\#
+            "sample":"3e23e8160039594a33894f6564e1b1348bbd7a0088d42c4acb73eeaed59c009d"}}}},\#
+            "identity":{"kind":"put","path":"/tmp/list/say \"b\"\\\u0001é","method":"POST",\#
+            "url":"http://127.0.0.1:18517/files/list/"},"options":{}}}
+
+            """#
+        let place = try TemporaryDirectory()
+        let name: FilePath = "several-1.done"
+        try place.directory().replace(name, with: Data(text.utf8))
+        let list = try #require(SentFilesList(name, in: try place.directory()))
+        let sent = FilePath(Array("/tmp/list/c".utf8) + [0xFF])
+        let begun = FilePath("/tmp/list/say \"b\"\\\u{1}\u{E9}")
+        #expect(Set(list.transfers.map(\.path)) == [sent, begun] && list.sent == [sent])
+        let saved = try #require(list.begun[begun])
+        #expect(saved.identity.path == begun && saved.sent == 0 && saved.savedAt == 1_795_839_499)
+        #expect(saved.resumeData.file == begun && saved.resumeData.total == 1)
+    }
+
+    @Test(
+        "Any path and any number is read back as it was, and its record is one line",
+        arguments: [
+            FilePath([0x2F, 0xFF, 0x22]), "/\"\\\n\r\t\u{1}\u{1F}\u{7F}", "/e\u{301} \u{1F600}\u{2028}", "/\r\n",
+            "/\0",
+        ])
+    func texts(path: FilePath) throws {
+        let place = try TemporaryDirectory()
+        let member = TransferIdentity(kind: .put, path: path, method: "POST", url: "http://h/\"\\/")
+        var list = try SentFilesList(of: [member], in: try place.directory())
+        for number in [Int64.min, -1, 0, .max] {
+            let entry = SentFilesList.Entry(
+                path: path, size: number, modified: number, inode: .max, status: 201, location: nil)
+            let count = try objects(list.fileName, place).count
+            try list.append([.sent(entry)])
+            #expect(try objects(list.fileName, place).count == count + 1)
+            let records = RecordLines.records([String: SentFilesList.Entry].self, in: try place.bytes(list.fileName))
+            #expect(records.last == ["sent": entry])
+        }
+        let again = list.refreshedCopy(in: place)
+        #expect(again.transfers == [member] && again.sent == [path])
     }
 
     @Test("Records that another process has appended are read, too")
