@@ -56,7 +56,7 @@ struct ShortUploadTests {
         let (store, server) = (Store(), MockUpload())
         let (fixture, upload) = try await prepare(store) { try await server.response(to: $0) }
         let observed = Monitor<[TransferEvent]>([])
-        let result = try await upload.run { event in observed.withLock { $0.append(event) } }
+        let result = try await upload.outcome { event in observed.withLock { $0.append(event) } }
         #expect(result.status == .created && methods(fixture) == ["POST"])
         let events = observed.withLock { $0 }
         guard case .started(total: 100_000)? = events.first, case .completed? = events.last else {
@@ -68,7 +68,7 @@ struct ShortUploadTests {
         #expect(
             events.contains { if case .progress(100_000, 100_000, 100_000) = $0 { true } else { false } })
         // The transfer runs once.
-        #expect(try await upload.run { _ in Issue.record("the transfer has ended") }.status == .created)
+        #expect(try await upload.outcome { _ in Issue.record("the transfer has ended") }.status == .created)
         #expect(methods(fixture) == ["POST"])
     }
 
@@ -131,7 +131,7 @@ struct ShortUploadTests {
             return MockResponse(.created, ["Upload-Complete": "?1"])
         }
         running.withLock { $0 = upload }
-        let error = await transferError { _ = try await upload.run { _ in } }
+        let error = await transferError { _ = try await upload.outcome { _ in } }
         #expect(error?.code == .paused && error?.resumeData != nil)
         #expect(methods(fixture) == ["POST"])
     }

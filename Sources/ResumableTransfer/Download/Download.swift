@@ -17,13 +17,12 @@ public final class Download: DrivenTransfer {
     ///   If the download can be resumed, ``Transfer/resumeData`` is the data for that.
     public func value() async throws -> DownloadResult { try await cancellableOutcome() }
 
-    /// The same as ``value()``, but throws a transfer error even if the waiting task is canceled.
-    package func outcome() async throws(TransferError) -> DownloadResult { try await startedOutcome() }
-
-    /// Runs the download in the current task, which must not be canceled, and waits for its result as ``outcome()`` does.
-    /// - Parameter observer: called with each event, in order. It must not wait, or use the events of the download.
-    package func run(
-        _ observer: @escaping @Sendable (TransferEvent) -> Void
+    /// Runs the download in the current task, which must not be canceled, and waits for the complete file as ``value()``
+    /// does. A download that has started already is not run again.
+    /// - Parameter observer: called with each event of the download that this call runs, in order. It must not wait, or
+    ///   use the events of the download.
+    package func outcome(
+        _ observer: @escaping @Sendable (TransferEvent) -> Void = { _ in }
     ) async throws(TransferError) -> DownloadResult { try await runHere(observer) }
 
     /// Stops the download permanently, and waits until all of its work has ended. It cannot be resumed afterwards.

@@ -222,16 +222,11 @@ extension DrivenTransfer {
     }
 
     /// Starts the transfer and waits for its result. If the waiting task is canceled, the transfer is paused.
-    func startedOutcome() async throws(TransferError) -> Success {
-        start()
-        return try await control.value()
-    }
-
-    /// The same as ``startedOutcome()``, but throws `CancellationError` if the cancellation of the waiting task has
-    /// ended the transfer.
+    /// - Throws: ``TransferError``, or `CancellationError` if the cancellation of the waiting task has ended the transfer.
     func cancellableOutcome() async throws -> Success {
+        start()
         do throws(TransferError) {
-            return try await startedOutcome()
+            return try await control.value()
         } catch {
             if error.code == .paused, Task.isCancelled { throw CancellationError() }
             throw error

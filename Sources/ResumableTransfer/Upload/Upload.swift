@@ -25,13 +25,12 @@ public final class Upload: DrivenTransfer {
     /// - Throws: the errors of ``value()``, except those for a final response that rejects the complete upload.
     public func response() async throws -> UploadResult { try await cancellableOutcome() }
 
-    /// The same as ``response()``, but throws a transfer error even if the waiting task is canceled.
-    package func outcome() async throws(TransferError) -> UploadResult { try await startedOutcome() }
-
-    /// Runs the upload in the current task, which must not be canceled, and waits for its result as ``outcome()`` does.
-    /// - Parameter observer: called with each event, in order. It must not wait, or use the events of the upload.
-    package func run(
-        _ observer: @escaping @Sendable (TransferEvent) -> Void
+    /// Runs the upload in the current task, which must not be canceled, and waits for the final response as
+    /// ``response()`` does. An upload that has started already is not run again.
+    /// - Parameter observer: called with each event of the upload that this call runs, in order. It must not wait, or use
+    ///   the events of the upload.
+    package func outcome(
+        _ observer: @escaping @Sendable (TransferEvent) -> Void = { _ in }
     ) async throws(TransferError) -> UploadResult { try await runHere(observer) }
 
     /// Stops the upload permanently, and waits until all of its work has ended. It cannot be resumed

@@ -115,7 +115,7 @@ struct TransferJob: Sendable {
                     CommandFailure(error), advice: error.code == .sourceChanged ? run.unsentAdvice : nil)
             }
             let result = try await run.follow(upload) { (observer) throws(TransferError) in
-                try await upload.run(observer)
+                try await upload.outcome(observer)
             }
             return await finish(result, run, source, finished)
         } catch {
@@ -135,7 +135,7 @@ struct TransferJob: Sendable {
                 return run.report.ended(CommandFailure(error))
             }
             let result = try await run.follow(download) { (observer) throws(TransferError) in
-                try await download.run(observer)
+                try await download.outcome(observer)
             }
             downloaded?(result)
             run.report.completed(
