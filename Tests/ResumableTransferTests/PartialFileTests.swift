@@ -245,6 +245,43 @@ struct PartialFileTests {
             try FileDescriptor.open(directory.path + "/" + partial.name.repairedText, .readOnly).status().size == 10)
     }
 
+    @Test("short parts of the content count at once, and are written to the file together")
+    func shortParts() throws {
+        let partial = try PartialFile.create(in: location)
+        try partial.begin()
+        try partial.linkName()
+        let path = directory.path + "/" + partial.name.repairedText
+        let size = { try FileDescriptor.open(path, .readOnly).status().size }
+        let part = Array(bytes[..<(16 << 10)])
+        for count in 1...15 {
+            try part.withUnsafeBytes { try partial.write($0) }
+            #expect(partial.position == count << 14)
+        }
+        #expect(try size() == 0)
+        try part.withUnsafeBytes { try partial.write($0) }
+        #expect(try size() == 256 << 10)
+        try part.withUnsafeBytes { try partial.write($0) }
+        #expect(try size() == 256 << 10 && partial.position == 17 << 14)
+        #expect(partial.flush() == 17 << 14)
+        #expect(try size() == 17 << 14)
+        let expected = (0..<17).flatMap { _ in part }
+        #expect([UInt8](try Data(contentsOf: URL(filePath: path))) == expected)
+    }
+
+    @Test("bytes that cannot be written to the file do not count as received")
+    func failedFlush() throws {
+        let partial = try PartialFile.create(in: location)
+        try partial.begin()
+        try bytes[..<1000].withUnsafeBytes { try partial.write($0) }
+        #expect(partial.flush() == 1000)
+        try bytes[1000..<3000].withUnsafeBytes { try partial.write($0) }
+        #expect(partial.position == 3000)
+        partial.close()
+        #expect(partial.flush() == 1000)
+        #expect(partial.position == 1000 && partial.failure == .badDescriptor)
+        #expect(throws: Errno.badDescriptor) { try bytes.withUnsafeBytes { try partial.write($0) } }
+    }
+
     @Test("at most 32 MiB are left unsynchronized, and the mark moves after a synchronization")
     func synchronization() throws {
         let partial = try PartialFile.create(in: location)

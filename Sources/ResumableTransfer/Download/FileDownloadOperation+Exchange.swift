@@ -89,6 +89,7 @@ extension FileDownloadOperation {
         guard let files else { return }
         await synchronization?.value
         synchronization = nil
+        files.current.flush()
         let isOverrun = files.current.isOverrun
         let start = machine.start
         if isOverrun { await BlockingWork.run { files.current.drop(from: start) } }

@@ -62,11 +62,12 @@ extension PartialFile {
     /// Computes the digest of the bytes after the mark, so that a later process can verify them. Each byte is read
     /// once.
     func updateSpan() {
-        let (known, mark, position) = state.withLock { state in
+        let position = flush()
+        let (known, mark) = state.withLock { state in
             state.spanUpdatedAt = SystemClock.monotonicNanoseconds()
             let fresh = RunningSpan(name: state.name, start: state.mark.position, end: state.mark.position)
             let known = state.running.flatMap { $0.name == state.name && $0.start == fresh.start ? $0 : nil }
-            return (known ?? fresh, state.mark.position, state.position)
+            return (known ?? fresh, state.mark.position)
         }
         var running = known
         let end = min(position, mark + Self.maxSpanLength)

@@ -31,7 +31,7 @@ final class PartialFile: BodySink {
         var isNamed: Bool
         /// The descriptor of the file; `nil` after the file was closed.
         var descriptor: FileDescriptor?
-        /// The position of the next byte.
+        /// The position of the next byte. Bytes before it may still be in memory (``flush()``).
         var position: Int64 = 0
         /// The offset at which the content that is being received has to end; `nil` if it is unknown.
         var end: Int64?
@@ -59,6 +59,9 @@ final class PartialFile: BodySink {
     let location: PartialFileLocation
     let inode: UInt64
     let state: Monitor<State>
+    /// The last received bytes, which are not in the file yet. Its lock orders the writes, and is acquired before that of
+    /// the state.
+    private let unwritten = Monitor<[UInt8]>([])
 
     /// - Parameter descriptor: open for reading and writing, and locked.
     init(
@@ -139,6 +142,7 @@ final class PartialFile: BodySink {
     /// Prepares to receive a representation from its beginning, under a new name.
     func begin() throws(Errno) {
         if state.withLock({ $0.isFresh }) { return state.withLock { $0.isFresh = false } }
+        unwritten.withLock { $0 = [] }
         let name = PartialFileName.make(for: location.destinationName)
         do throws(Errno) {
             if state.withLock({ $0.isNamed }) {
@@ -161,25 +165,52 @@ final class PartialFile: BodySink {
         }
     }
 
-    /// Writes the next bytes.
+    /// The number of bytes that are written to the file at once. libcurl passes at most 16 KiB at once; to write each of
+    /// these parts takes twice the processor time.
+    private static let writeSize = 256 << 10
+
+    /// Receives the next bytes, and writes them to the file when there are enough of them.
     /// - Throws: an error even for bytes beyond the end, which are not written.
     func write(_ bytes: UnsafeRawBufferPointer) throws(Errno) {
-        let (position, end, failure) = state.withLock { ($0.position, $0.end, $0.failure) }
-        if let failure { throw failure }
-        let room = end.map { Int(clamping: $0 - position) } ?? .max
-        let fitting = UnsafeRawBufferPointer(rebasing: bytes.prefix(room))
+        try unwritten.withLock { (unwritten) throws(Errno) in
+            let isOverrun = try state.withLock { (state) throws(Errno) in
+                if let failure = state.failure { throw failure }
+                let room = state.end.map { Int(clamping: $0 - state.position) } ?? .max
+                let fitting = UnsafeRawBufferPointer(rebasing: bytes.prefix(room))
+                unwritten += fitting
+                state.position += Int64(fitting.count)
+                state.isOverrun = fitting.count < bytes.count
+                return state.isOverrun
+            }
+            if isOverrun || unwritten.count >= Self.writeSize { try flush(&unwritten) }
+            if isOverrun { throw .fileTooLarge }
+        }
+    }
+
+    /// Writes the received bytes that are still in memory to the file. If that fails, they do not count as received.
+    /// - Returns: the position up to which all bytes are in the file.
+    @discardableResult
+    func flush() -> Int64 {
+        unwritten.withLock { unwritten in
+            try? flush(&unwritten)
+            return position
+        }
+    }
+
+    private func flush(_ unwritten: inout [UInt8]) throws(Errno) {
+        guard !unwritten.isEmpty else { return }
+        defer { unwritten.removeAll(keepingCapacity: true) }
+        let start = position - Int64(unwritten.count)
         do throws(Errno) {
-            try descriptor().write(fitting, at: position)
+            if let failure { throw failure }
+            try descriptor().write(unwritten, at: start)
         } catch {
-            state.withLock { $0.failure = error }
+            state.withLock { state in
+                state.position = start
+                state.failure = state.failure ?? error
+            }
             throw error
         }
-        let isOverrun = fitting.count < bytes.count
-        state.withLock { state in
-            state.position = position + Int64(fitting.count)
-            state.isOverrun = isOverrun
-        }
-        if isOverrun { throw .fileTooLarge }
     }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(Errno) -> Int {
@@ -205,13 +236,14 @@ final class PartialFile: BodySink {
         }
     }
 
-    /// Makes all written bytes durable and moves the mark. This may take long.
+    /// Makes all received bytes durable and moves the mark. This may take long.
     ///
     /// - Returns: the error, if there is one. The bytes after the mark may then be lost although they can still be
     ///   read.
     @discardableResult
     func synchronize() -> Errno? {
-        let (name, position, isLost) = state.withLock { ($0.name, $0.position, $0.hasSynchronizationFailed) }
+        let (name, isLost) = state.withLock { ($0.name, $0.hasSynchronizationFailed) }
+        let position = flush()
         do throws(Errno) {
             // The kernel discards bytes that it failed to write. A second call would succeed although they are lost.
             if isLost { throw Errno.inputOutput }
@@ -278,6 +310,8 @@ final class PartialFile: BodySink {
     /// - Parameter modified: in seconds since 1970; `nil`: the time of the last write.
     func publishUnsynchronized(modified: Int64?) throws(Errno) {
         guard let final = location.destinationName else { throw .invalidArgument }
+        flush()
+        if let failure { throw failure }
         let descriptor = try descriptor()
         if let modified { try descriptor.setModified(FileStatus.Time(seconds: modified, nanoseconds: 0)) }
         if let replaced = try location.existing() { try descriptor.setPermissions(replaced.permissions & 0o777) }
