@@ -35,6 +35,19 @@ import Testing
         #expect(data.request.fields["Prefer"] == "seven")
     }
 
+    @Test("a checkpoint of a download that differs only in its bytes is saved twice a second, any other one at once")
+    func checkpointInterval() throws {
+        guard case .download(let saved) = ResumeRecord.downloadSample().content else { return }
+        var next = saved
+        next.received = 20
+        next.synchronized = 20
+        next.tailDigest = String(repeating: "ab", count: 32)
+        #expect(!next.supersedes(saved, age: 499_999_999) && next.supersedes(saved, age: 500_000_000))
+        #expect(!saved.supersedes(saved, age: .max))
+        next.partialName = "another"
+        #expect(next.supersedes(saved, age: 0))
+    }
+
     @Test("CLI-31: resume data contains no credentials, and its description shows neither query nor upload resource")
     func secrets() throws {
         let request = TransferRequest(

@@ -211,19 +211,21 @@ struct DownloadCheckpoint: Sendable, Hashable, Codable {
 }
 
 extension DownloadCheckpoint: TransferCheckpoint {
-    /// The minimum time between two checkpoints that differ only in the bytes received, in nanoseconds.
+    /// The minimum time in nanoseconds between two checkpoints that differ only in the bytes.
     private static let checkpointInterval: Int64 = 500_000_000
 
     var content: ResumeRecord.Content { .download(self) }
 
     func supersedes(_ lastSaved: DownloadCheckpoint, age: Int64) -> Bool {
-        synchronizedPart != lastSaved.synchronizedPart || (self != lastSaved && age >= Self.checkpointInterval)
+        withoutBytes != lastSaved.withoutBytes || (self != lastSaved && age >= Self.checkpointInterval)
     }
 
-    /// This checkpoint without the bytes that are not on stable storage.
-    private var synchronizedPart: DownloadCheckpoint {
+    /// This checkpoint as if nothing had been received.
+    private var withoutBytes: DownloadCheckpoint {
         var checkpoint = self
-        checkpoint.received = synchronized
+        checkpoint.received = 0
+        checkpoint.synchronized = 0
+        checkpoint.tailDigest = nil
         checkpoint.spanDigest = nil
         return checkpoint
     }
