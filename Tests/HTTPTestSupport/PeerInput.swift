@@ -68,6 +68,18 @@ package final class PeerInput {
         return next(min(maxCount, bytes.count - position))
     }
 
+    /// The next part of the content that `decoder` decodes, at most `maxCount` bytes; `nil` at its end.
+    package func part(of decoder: inout ContentDecoder, atMost maxCount: Int = .max) throws -> ArraySlice<UInt8>? {
+        while !decoder.isComplete {
+            if position == bytes.count, try !fill() { throw WireFailure.closed("receiving") }
+            var remaining = bytes[position...]
+            let part = try decoder.next(from: &remaining, atMost: Int64(maxCount))
+            position = remaining.startIndex
+            if !part.isEmpty { return part }
+        }
+        return nil
+    }
+
     /// The number of bytes that have arrived and were not returned.
     package var count: Int { bytes.count - position }
 

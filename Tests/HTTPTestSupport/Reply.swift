@@ -10,16 +10,9 @@ import TestSupport
 /// Reading and sending throw ``WireFailure`` when the connection has ended, or when nothing has happened for the timeout
 /// of the input. A script need not catch these errors.
 package final class Reply {
-    private enum Framing {
-        /// The number of remaining bytes.
-        case sized(Int64)
-        /// The number of remaining bytes of the chunk; `nil` before its size was read.
-        case chunked(Int64?)
-    }
-
     private let input: PeerInput
     private let note: (_ content: ArraySlice<UInt8>, _ isComplete: Bool) -> Void
-    private var framing: Framing
+    private var content: ContentDecoder
     private let isToHead: Bool
     /// Whether a final response was sent, other than as bytes.
     package private(set) var isAnswered = false
@@ -34,10 +27,10 @@ package final class Reply {
         self.input = input
         self.note = note
         isToHead = request.method == "HEAD"
-        framing =
+        content = ContentDecoder(
             request.fields.contains("Transfer-Encoding")
-            ? .chunked(nil) : .sized(request.fields["Content-Length"].flatMap { Int64($0) } ?? 0)
-        if case .sized(0) = framing { complete() }
+                ? .chunked : .length(request.fields["Content-Length"].flatMap { Int64($0) } ?? 0))
+        if content.isComplete { complete() }
     }
 
     private func complete() {
@@ -68,42 +61,10 @@ package final class Reply {
     /// - Returns: `nil` at the end.
     package func nextPart(atMost maxCount: Int = .max) throws -> ArraySlice<UInt8>? {
         if hasReadContent { return nil }
-        switch framing {
-        case .sized(let left):
-            let part = try input.part(atMost: Int(clamping: min(left, Int64(maxCount))))
-            framing = .sized(left - Int64(part.count))
-            note(part, false)
-            if left == part.count { complete() }
-            return part
-        case .chunked(nil):
-            let line = try line()
-            guard let size = Int64(line, radix: 16), size >= 0, !line.hasPrefix("+") else {
-                throw WireFailure.malformed("the size of a chunk: \(line)")
-            }
-            if size == 0 {
-                while try !self.line().isEmpty {}
-                complete()
-                return nil
-            }
-            framing = .chunked(size)
-            return try nextPart(atMost: maxCount)
-        case .chunked(let left?):
-            let part = try input.part(atMost: Int(clamping: min(left, Int64(maxCount))))
-            if left == part.count {
-                guard try line().isEmpty else { throw WireFailure.malformed("no line end after a chunk") }
-                framing = .chunked(nil)
-            } else {
-                framing = .chunked(left - Int64(part.count))
-            }
-            note(part, false)
-            return part
-        }
-    }
-
-    private func line() throws -> String {
-        let line = try input.line()
-        guard line.last == 0x0D else { throw WireFailure.malformed("a line of chunks without CR") }
-        return String(decoding: line.dropLast(), as: UTF8.self)
+        let part = try input.part(of: &content, atMost: maxCount)
+        if let part { note(part, false) }
+        if content.isComplete { complete() }
+        return part
     }
 
     // MARK: Response

@@ -14,7 +14,7 @@ struct ScriptedSession {
 
     func run() {
         defer { connection.close() }
-        do throws(ScriptedConnection.Failure) {
+        do throws(WireFailure) {
             while let head = try connection.readHead() {
                 guard case .success(let framing) = MessageFraming.evaluate(head) else {
                     throw .malformed("invalid framing of \(head.method) \(head.target)")
@@ -22,14 +22,16 @@ struct ScriptedSession {
                 guard try serve(head, framing) else { return }
             }
         } catch {
-            guard case .malformed(let text) = error else { return }
-            shared.note(malformed: text)
+            switch error {
+            case .malformed(let text), .flood(let text): shared.note(malformed: text)
+            default: return
+            }
             connection.send(Array("HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n".utf8))
         }
     }
 
     /// - Returns: whether the connection can stay open.
-    private func serve(_ head: RequestHead, _ framing: MessageFraming) throws(ScriptedConnection.Failure) -> Bool {
+    private func serve(_ head: RequestHead, _ framing: MessageFraming) throws(WireFailure) -> Bool {
         if let fields = CrossOriginAnswer.preflightFields(head), framing == .none || framing == .length(0) {
             // Browsers send preflights by themselves, so they are not requests of the client.
             return connection.send(Self.head(204, fields))
@@ -44,9 +46,9 @@ struct ScriptedSession {
         }
         announce(upTo: 0)
         let isRead: Bool
-        do throws(ScriptedConnection.Failure) {
+        do throws(WireFailure) {
             isRead = try connection.readContent(framing, atMost: reaction.readLimit) {
-                bytes throws(ScriptedConnection.Failure) in
+                bytes throws(WireFailure) in
                 announce(upTo: shared.receiveContent(bytes, of: number, shouldStore: reaction.shouldStore))
             }
         } catch {

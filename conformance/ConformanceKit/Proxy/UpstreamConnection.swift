@@ -4,7 +4,7 @@ import SystemCalls
 /// The upstream's side of a connection that the proxy opened, for one request. One thread uses it.
 final class UpstreamConnection {
     let head: RequestHead
-    private(set) var content: IncomingContent
+    private(set) var content: ContentDecoder
     private(set) var ending: RawConnection.Ending?
     /// The time, in monotonic nanoseconds, at which the head was complete.
     let arrivedAt: Int64
@@ -25,10 +25,10 @@ final class UpstreamConnection {
             end = ParsedHead.end(of: bytes, from: 0)
         } while end == nil
         let length = end ?? bytes.count
-        head = try Self.parse(bytes[..<length])
+        head = try RequestHead(received: bytes[..<length])
         arrivedAt = SystemClock.monotonicNanoseconds()
         switch MessageFraming.evaluate(head) {
-        case .success(let framing): content = IncomingContent(framing)
+        case .success(let framing): content = ContentDecoder(framing, accepting: [.extensions, .lineFeeds, .blanks])
         case .failure: throw .malformed("invalid framing of the proxy's request")
         }
         self.socket = socket
@@ -36,7 +36,7 @@ final class UpstreamConnection {
         number = transcript.newConnection()
         transcript.note("the proxy connected to its upstream", on: number)
         transcript.received(bytes[..<length], on: number)
-        content.receive(bytes[length...])
+        decode(bytes[length...])
     }
 
     private static func receive(_ socket: ConnectedSocket, until deadline: Deadline) throws(WireFailure) -> [UInt8] {
@@ -51,20 +51,6 @@ final class UpstreamConnection {
         guard let failure else { return bytes }
         throw failure == .timedOut
             ? WireFailure.timedOut("reading from the proxy") : WireFailure.reset("reading from the proxy")
-    }
-
-    private static func parse(_ bytes: ArraySlice<UInt8>) throws(WireFailure) -> RequestHead {
-        let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\r\n").map(String.init)
-        let words = (lines.first ?? "").split(separator: " ").map(String.init)
-        guard words.count == 3, let version = ProtocolVersion(parsing: words[2]) else {
-            throw .malformed("an invalid request line of the proxy: '\((lines.first ?? "").prefix(80))'")
-        }
-        var fields = Fields()
-        for line in lines.dropFirst() {
-            guard let colon = line.firstIndex(of: ":") else { continue }
-            fields.append(String(line[..<colon]), line[line.index(after: colon)...].drop { $0 == " " }.description)
-        }
-        return RequestHead(method: Method(rawValue: words[0]), target: words[1], version: version, fields: fields)
     }
 
     // MARK: - Receiving
@@ -91,6 +77,12 @@ final class UpstreamConnection {
         return ending != nil || content.isComplete
     }
 
+    /// Content that is malformed never becomes complete.
+    private func decode(_ bytes: ArraySlice<UInt8>) {
+        var remaining = bytes
+        while !remaining.isEmpty, !content.isComplete, (try? content.next(from: &remaining)) != nil {}
+    }
+
     /// Receives bytes.
     /// - Returns: false if the connection has ended or the deadline has passed.
     private func receive(until deadline: Deadline) -> Bool {
@@ -102,7 +94,7 @@ final class UpstreamConnection {
                 transcript.note("the proxy closed its side of the connection", on: number)
             } else {
                 transcript.received(bytes, on: number)
-                content.receive(bytes)
+                decode(bytes[...])
             }
         } catch {
             if case .timedOut = error { return false }

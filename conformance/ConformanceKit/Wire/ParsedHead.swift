@@ -79,3 +79,31 @@ struct ParsedHead: Sendable {
         if anomalies.count < 10, !anomalies.contains(text) { anomalies.append(text) }
     }
 }
+
+extension RequestHead {
+    /// Parses a head up to and including its empty line. Its lines may end with LF alone.
+    /// - Throws: ``WireFailure/malformed(_:)``.
+    init(received bytes: ArraySlice<UInt8>) throws(WireFailure) {
+        let lines = bytes.split(separator: UInt8(ascii: "\n")).map {
+            $0.last == UInt8(ascii: "\r") ? $0.dropLast() : $0
+        }
+        let words = String(decoding: lines.first ?? [], as: UTF8.self)
+            .split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+        guard words.count == 3, let version = ProtocolVersion(parsing: words[2]) else {
+            throw .malformed("an invalid request line: '\(words.joined(separator: " ").prefix(80))'")
+        }
+        var fields = Fields()
+        for line in lines.dropFirst() where !line.isEmpty {
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else {
+                throw .malformed("a field line without a colon: '\(String(decoding: line.prefix(60), as: UTF8.self))'")
+            }
+            let name = String(decoding: line[..<colon], as: UTF8.self)
+            guard Fields.isValidName(name) else { throw .malformed("an invalid field name: '\(name.prefix(60))'") }
+            let value = String(decoding: line[(colon + 1)...], as: UTF8.self)
+            fields.append(
+                name,
+                String(value.drop { $0 == " " || $0 == "\t" }.reversed().drop { $0 == " " || $0 == "\t" }.reversed()))
+        }
+        self.init(method: Method(rawValue: words[0]), target: words[1], version: version, fields: fields)
+    }
+}

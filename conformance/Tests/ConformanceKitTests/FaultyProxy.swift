@@ -1,5 +1,6 @@
 import Glibc
 import HTTPSemantics
+import HTTPTestSupport
 import SystemCalls
 import TestSupport
 
@@ -34,34 +35,25 @@ private final class Relay: Sendable {
 
     func run() throws {
         // This thread reads from `input` until the other thread starts. After that, only the other thread reads.
-        nonisolated(unsafe) let input = ReferenceInput(client)
-        guard let lines = try input.head(), let first = lines.first else { return }
-        let words = first.split(separator: " ").map(String.init)
-        var fields = Fields()
-        for line in lines.dropFirst() {
-            guard let colon = line.firstIndex(of: ":") else { continue }
-            fields.append(String(line[..<colon]), line[line.index(after: colon)...].trimmingPrefix(" ").description)
-        }
-        let head = RequestHead(
-            method: Method(rawValue: words[0]), target: words[1], version: .http11, fields: fields)
+        nonisolated(unsafe) let input = PeerInput(client, timeout: .seconds(20))
+        guard let bytes = try input.head() else { return }
+        let head = try RequestHead(received: bytes[...])
         guard case .success(let framing) = MessageFraming.evaluate(head) else { return }
-        if let refusal = refusal(head, framing, size: lines.reduce(0) { $0 + $1.utf8.count }) {
+        var content = ContentDecoder(framing)
+        if let refusal = refusal(head, framing, size: bytes.count) {
             send("HTTP/1.1 \(refusal) No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", to: client)
             return
         }
-        if fault == .answersExpectation, fields.contains("Expect") { send("HTTP/1.1 100 Continue\r\n\r\n", to: client) }
+        if fault == .answersExpectation, head.fields.contains("Expect") {
+            send("HTTP/1.1 100 Continue\r\n\r\n", to: client)
+        }
         var early: [UInt8] = []
         let isHeld = fault == .buffersBodies || (fault == .buffersChunkedBodies && framing == .chunked)
-        if isHeld {
-            try input.content(framing) {
-                early += $0
-                return true
-            }
-        }
+        if isHeld { while let piece = try input.part(of: &content) { early += piece } }
         let upstream = try LoopbackListener.connect(to: upstreamPort)
         send(forwarded(head), to: upstream)
-        let thread = try WorkerThread(name: "proxy") { [early] in
-            self.forward(early, input, isHeld ? .none : framing, as: framing, to: upstream)
+        let thread = try WorkerThread(name: "proxy") { [early, content] in
+            self.forward(early, content, from: input, to: upstream)
         }
         respond(from: upstream)
         responseIsOver.withLock { $0 = true }
@@ -97,28 +89,27 @@ private final class Relay: Sendable {
     // MARK: - Requests
 
     private func forward(
-        _ early: [UInt8], _ input: ReferenceInput, _ framing: MessageFraming, as outgoing: MessageFraming,
-        to upstream: FileDescriptor
+        _ early: [UInt8], _ remaining: ContentDecoder, from input: PeerInput, to upstream: FileDescriptor
     ) {
         defer {
             requestIsOver.withLock { $0 = true }
             requestIsOver.notifyAll()
         }
-        let isChunked = outgoing == .chunked
+        var content = remaining
+        let isChunked = content.framing == .chunked
         func pass(_ piece: ArraySlice<UInt8>) {
             if !piece.isEmpty { send(isChunked ? Request.chunk(Array(piece)) : Array(piece), to: upstream) }
         }
         pass(early[...])
         var held: [UInt8] = []
         do {
-            try input.content(framing) { piece in
+            while let piece = try input.part(of: &content) {
                 held += piece
                 let keep = fault == .holdsBack ? 50_000 : 0
                 if held.count > keep {
                     pass(held.dropLast(keep))
                     held = Array(held.suffix(keep))
                 }
-                return true
             }
             pass(held[...])
             if isChunked { send(Request.lastChunk, to: upstream) }

@@ -1,4 +1,5 @@
 import Glibc
+import HTTPTestSupport
 import SystemCalls
 import TestSupport
 import Testing
@@ -59,7 +60,7 @@ struct HostileServerTests {
         let kept = try await onThread { () -> (Int, Int, Int64) in
             let server = try LoopbackListener("hostile") { connection, _ in
                 // If the request were not read, the close would reset the connection.
-                _ = try? ReferenceInput(connection).head()
+                _ = try? PeerInput(connection).head()
                 HostileServerTests.write(connection, "HTTP/1.1 200 OK\r\nContent-Length: 20971520\r\n\r\n")
                 let block = [UInt8](repeating: UInt8(ascii: "a"), count: 1 << 20)
                 for _ in 0..<20 where !HostileServerTests.write(connection, block) { return }
@@ -81,7 +82,7 @@ struct HostileServerTests {
     }
 
     private static func serve(_ behavior: Behavior, _ connection: FileDescriptor) {
-        let input = ReferenceInput(connection)
+        let input = PeerInput(connection)
         if behavior == .closesAtOnce { return }
         if behavior == .neverReads {
             // Waits until the peer closes the connection.

@@ -45,29 +45,4 @@ struct ProxyVerdictTests {
             #expect(verdict.usability == .limited && verdict.settings.count >= 1)
         }
     }
-
-    @Test("Content is counted without its transfer coding, in pieces of any size")
-    func content() {
-        let coded = Array("5\r\nhello\r\n6;x=y\r\n world\r\n0\r\nT: v\r\n\r\n".utf8)
-        for size in 1...coded.count {
-            var content = IncomingContent(.chunked)
-            var remaining = coded[...]
-            while !remaining.isEmpty {
-                #expect(!content.isComplete)
-                content.receive(remaining.prefix(size))
-                remaining = remaining.dropFirst(size)
-            }
-            #expect(content.isComplete && content.count == 11 && !content.isBroken)
-        }
-        var cut = IncomingContent(.chunked)
-        cut.receive(coded.dropLast(2))
-        #expect(!cut.isComplete && cut.count == 11)
-        var wrong = IncomingContent(.chunked)
-        wrong.receive(Array("zz\r\n".utf8))
-        #expect(wrong.isBroken && !wrong.isComplete)
-        var length = IncomingContent(.length(3))
-        length.receive(Array("abcd".utf8))
-        #expect(length.isComplete && length.count == 3)
-        #expect(IncomingContent(.length(0)).isComplete)
-    }
 }

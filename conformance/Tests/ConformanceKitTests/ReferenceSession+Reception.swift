@@ -38,7 +38,7 @@ extension ReferenceSession {
                 }
                 return true
             }
-        } catch ReferenceInput.Failure.malformed {
+        } catch WireFailure.malformed {
             return .malformed
         } catch {
             let completes =

@@ -17,8 +17,8 @@ final class ReferenceSession {
         self.server = server
         self.connection = connection
         input = ReferenceInput(connection)
-        input.acceptsHugeLengths = server.uses(.acceptsHugeLengths)
-        input.acceptsLineFeeds = server.uses(.acceptsLineFeeds)
+        if server.uses(.acceptsHugeLengths) { input.accepted.insert(.hugeSizes) }
+        if server.uses(.acceptsLineFeeds) { input.accepted.insert(.lineFeeds) }
     }
 
     func has(_ defect: Defect) -> Bool { server.has(defect) }
@@ -28,9 +28,9 @@ final class ReferenceSession {
             do {
                 guard let lines = try input.head() else { return }
                 try serve(lines)
-            } catch ReferenceInput.Failure.tooLong {
+            } catch WireFailure.flood {
                 end(ReferenceReply(status: 431), to: "GET")
-            } catch ReferenceInput.Failure.malformed {
+            } catch WireFailure.malformed {
                 end(ReferenceReply(status: 400), to: "GET")
             } catch {
                 return
