@@ -14,7 +14,7 @@ package final class Reply {
     private let note: (_ content: ArraySlice<UInt8>, _ isComplete: Bool) -> Void
     private var content: ContentDecoder
     private let isToHead: Bool
-    /// Whether a final response was sent, other than as bytes.
+    /// Whether bytes of a final response were sent.
     package private(set) var isAnswered = false
     /// Whether the connection is not used after the script.
     package private(set) var isOver = false
@@ -69,11 +69,15 @@ package final class Reply {
 
     // MARK: Response
 
-    /// Sends bytes unchanged. A script of a ``ScriptedServer`` whose response consists of such bytes calls ``close()``
-    /// after the last of them.
+    /// Sends bytes unchanged, as a part of a final response.
     package func send(_ text: String) throws { try send(Array(text.utf8)) }
 
     package func send(_ bytes: [UInt8]) throws {
+        isAnswered = true
+        try transmit(bytes)
+    }
+
+    private func transmit(_ bytes: [UInt8]) throws {
         guard !isOver else { throw WireFailure.reset("by the peer") }
         var sent = 0
         while sent < bytes.count {
@@ -92,7 +96,9 @@ package final class Reply {
     }
 
     /// Sends an interim response.
-    package func interim(_ status: Int, _ fields: Fields = [:]) throws { try send(head(status, fields) + "\r\n") }
+    package func interim(_ status: Int, _ fields: Fields = [:]) throws {
+        try transmit(Array((head(status, fields) + "\r\n").utf8))
+    }
 
     /// Sends a final response with Content-Length; to HEAD without the content.
     package func respond(_ status: Int, _ fields: Fields = [:], _ body: String = "") throws {
@@ -100,7 +106,6 @@ package final class Reply {
     }
 
     package func respond(_ status: Int, _ fields: Fields = [:], _ body: [UInt8]) throws {
-        isAnswered = true
         let hasLength = status != 204 && status != 304 && !fields.contains("Content-Length")
         let length = hasLength ? "Content-Length: \(body.count)\r\n" : ""
         try send(Array((head(status, fields) + length + "\r\n").utf8) + (isToHead ? [] : body))
@@ -108,7 +113,6 @@ package final class Reply {
 
     /// Sends the head of a final response; the script sends the content itself, framed as the fields specify.
     package func begin(_ status: Int, _ fields: Fields = [:]) throws {
-        isAnswered = true
         try send(head(status, fields) + "\r\n")
     }
 

@@ -57,7 +57,7 @@ struct ClusterCommandTests {
     func outcomes() throws {
         let hold = Hold()
         let count = Monitor(0)
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             let number = count.withLock { count in
                 count += 1
                 return count

@@ -165,7 +165,7 @@ struct ClusterPartitionTests {
     func openRoute() throws {
         let directory = try TemporaryDirectory()
         try TokenFixture.write("alice alice-secret-token-0123456789", to: directory.path + "/tokens")
-        let origin = try ScriptedOrigin(GatewayUploadFixture.accept)
+        let origin = try ScriptedServer.origin(GatewayUploadFixture.accept)
         let options = ["--token-file", directory.path + "/tokens", "--route", "/app=\(origin.url),access=open"]
         try withCluster(1, options, Self.features) { cluster in
             let (node, proxy) = (cluster.nodes[0], cluster.links[0].database)

@@ -16,7 +16,7 @@ struct ClusterRouteTests {
     /// - Parameter body: gets the path of the upload.
     /// - Returns: the response to the request that has completed the upload; `nil` if there is none.
     private func process(
-        _ cluster: Cluster, _ origin: ScriptedOrigin, _ body: (String) throws -> Void
+        _ cluster: Cluster, _ origin: ScriptedServer, _ body: (String) throws -> Void
     ) throws -> Response? {
         let location = try Fixture.begin(cluster.nodes[0])
         let client = try cluster.nodes[0].connect()
@@ -31,7 +31,7 @@ struct ClusterRouteTests {
         arguments: [false, true])
     func outage(respondsDuringOutage: Bool) throws {
         let hold = Hold()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             hold.wait()
             try Fixture.accept(request, connection)
         }
@@ -66,7 +66,7 @@ struct ClusterRouteTests {
     @Test("the upload of a server that is killed while an application processes it gets its final response soon")
     func kill() throws {
         let hold = Hold()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             hold.wait()
             try Fixture.accept(request, connection)
         }

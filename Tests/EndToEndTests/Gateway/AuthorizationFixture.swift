@@ -4,15 +4,15 @@ import Testing
 
 /// An application that authorizes requests at `/auth`, and responds to all other requests with 201.
 final class AuthorizingApplication: Sendable {
-    typealias Decision = ScriptedOrigin.Script
+    typealias Decision = ScriptedServer.Script
 
-    let origin: ScriptedOrigin
+    let origin: ScriptedServer
     private let decision: Monitor<Decision>
 
     init(_ decision: @escaping Decision = AuthorizingApplication.byUser()) throws {
         let current = Monitor(decision)
         self.decision = current
-        origin = try ScriptedOrigin { request, connection in
+        origin = try ScriptedServer.origin { request, connection in
             if request.path == "/auth" {
                 try current.withLock { $0 }(request, connection)
             } else {

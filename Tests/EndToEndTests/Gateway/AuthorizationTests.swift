@@ -161,7 +161,7 @@ struct GatewayAuthorizationTests {
     @Test("an application behind a Unix socket decides, too")
     func unixSocket() throws {
         let directory = try TemporaryDirectory()
-        let origin = try ScriptedOrigin(unixPath: directory.path + "/s", Application.byUser())
+        let origin = try ScriptedServer.origin(unixPath: directory.path + "/s", Application.byUser())
         try withServer("--auth-url", origin.url + ":/decide/here?x") { (server) throws in
             #expect(try server.exchange(Request("PUT", "/files/x", [], .bytes([1])).by("anna")).status == 201)
             #expect(origin.requests.first?.target == "/decide/here?x")

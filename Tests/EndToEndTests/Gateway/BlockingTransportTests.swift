@@ -38,8 +38,8 @@ struct BlockingTransportTests {
     }
 
     /// An origin that responds to requests when the hold is released.
-    private func origin(_ hold: Monitor<Hold>) throws -> ScriptedOrigin {
-        try ScriptedOrigin { _, connection in
+    private func origin(_ hold: Monitor<Hold>) throws -> ScriptedServer {
+        try ScriptedServer.origin { _, connection in
             hold.withLock { $0 }.wait()
             try connection.respond()
         }
@@ -47,7 +47,7 @@ struct BlockingTransportTests {
 
     /// Performs `count` requests at the same time.
     private func performTogether(
-        _ count: Int, _ transport: BlockingTransport, _ origin: ScriptedOrigin, _ hold: Monitor<Hold>,
+        _ count: Int, _ transport: BlockingTransport, _ origin: ScriptedServer, _ hold: Monitor<Hold>,
         adjust: (inout TransportRequest) -> Void = { _ in }
     ) throws {
         hold.withLock { $0 = Hold() }
@@ -68,7 +68,7 @@ struct BlockingTransportTests {
 
     /// Waits until the origin has `count` open connections.
     private func expectOpen(
-        _ origin: ScriptedOrigin, _ count: Int, sourceLocation: SourceLocation = #_sourceLocation
+        _ origin: ScriptedServer, _ count: Int, sourceLocation: SourceLocation = #_sourceLocation
     ) {
         let isReached: Bool? = pollUntil(within: .seconds(30)) { origin.openConnections == count ? true : nil }
         #expect(isReached == true, "\(origin.openConnections) connections", sourceLocation: sourceLocation)
@@ -79,7 +79,7 @@ struct BlockingTransportTests {
     @Test("requests one after the other use one connection")
     func kept() throws {
         let transport = BlockingTransport()
-        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let origin = try ScriptedServer.origin { _, connection in try connection.respond() }
         for _ in 0..<20 { try expectOK(transport.start(request(.get, origin.url + "/"))) }
         #expect(origin.requests.count == 20 && origin.connections == 1)
         withExtendedLifetime(transport) {}
@@ -134,7 +134,7 @@ struct BlockingTransportTests {
     @Test("a kept connection that the server has closed is not used, even by a request that cannot be repeated")
     func closed() throws {
         let transport = BlockingTransport()
-        let origin = try ScriptedOrigin { _, connection in
+        let origin = try ScriptedServer.origin { _, connection in
             try connection.respond()
             connection.endOutput()
         }

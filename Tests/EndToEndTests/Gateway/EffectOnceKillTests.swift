@@ -17,7 +17,7 @@ struct GatewayEffectOnceKillTests {
 
     /// A gateway that is killed before one operation on a file of its data directory.
     private struct Place {
-        let origin: ScriptedOrigin
+        let origin: ScriptedServer
         /// The directory in which the origin gets the file and from which it moves the file away; `nil`: it gets the
         /// content.
         let handover: PathHandover?
@@ -30,7 +30,7 @@ struct GatewayEffectOnceKillTests {
         init(_ route: String, byPath isByPath: Bool, killAt number: Int?) throws {
             let handover = isByPath ? try PathHandover() : nil
             self.handover = handover
-            origin = try ScriptedOrigin { request, connection in
+            origin = try ScriptedServer.origin { request, connection in
                 // After a kill, the next start may remove the file before the origin moves it.
                 if let handover, (try? handover.move(request)) == nil { return try connection.respond("500 Gone") }
                 try Fixture.accept(request, connection)

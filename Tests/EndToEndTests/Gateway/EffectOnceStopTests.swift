@@ -36,10 +36,10 @@ struct GatewayEffectOnceStopTests {
 
     /// Kills the server while the origin has the first request, restarts it, and runs `body`.
     private func killAtWork(
-        _ settings: String..., body: (ServerProcess, ScriptedOrigin, _ location: String) throws -> Void
+        _ settings: String..., body: (ServerProcess, ScriptedServer, _ location: String) throws -> Void
     ) throws {
         let hold = Hold()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             hold.wait()
             try Fixture.accept(request, connection)
         }
@@ -62,7 +62,7 @@ struct GatewayEffectOnceStopTests {
     @Test("a stop waits for the origin's response, which reaches the client", arguments: [SIGTERM, SIGINT])
     func stop(signal: Int32) throws {
         let hold = Hold()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             hold.wait()
             try Fixture.accept(request, connection)
         }
@@ -88,7 +88,7 @@ struct GatewayEffectOnceStopTests {
         arguments: [false, true])
     func hastyStop(isRepeatable: Bool) throws {
         let hold = Hold()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             hold.wait()
             try Fixture.accept(request, connection)
         }
@@ -121,7 +121,7 @@ struct GatewayEffectOnceStopTests {
 
     @Test("a stop while the origin is down: the upload waits")
     func stopWhileDown() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         origin.stop()
         try withGateway(to: origin, "retry=1h", options: ["--drain-timeout", "0s"]) { server in
             let location = try Fixture.begin(server)

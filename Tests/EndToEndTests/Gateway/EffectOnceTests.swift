@@ -13,9 +13,9 @@ struct GatewayEffectOnceTests {
     private static let secret = "Bearer forwarded-credential-0123456789"
 
     /// Responds with these statuses, in order, and then accepts everything.
-    private static func origin(_ first: [(status: String, fields: [(String, String)])]) throws -> ScriptedOrigin {
+    private static func origin(_ first: [(status: String, fields: [(String, String)])]) throws -> ScriptedServer {
         let left = Monitor(first)
-        return try ScriptedOrigin { request, connection in
+        return try ScriptedServer.origin { request, connection in
             if let next = left.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) {
                 return try connection.respond(next.status, next.fields, "later")
             }
@@ -29,7 +29,7 @@ struct GatewayEffectOnceTests {
         "an origin that is down: the upload waits, and is sent once when the client repeats its request",
         arguments: GatewayUploadFixture.versions)
     func down(version: Interop?) throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         origin.stop()
         try withGateway(to: origin, "retry=0s") { server in
             let location = try Fixture.begin(server, version, Array(Self.content[..<50_000]))
@@ -62,7 +62,7 @@ struct GatewayEffectOnceTests {
 
     @Test("an origin that is down during a creation in one request: the announced upload keeps its bytes")
     func downAtCreation() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         origin.stop()
         try withGateway(to: origin, "retry=0s") { server in
             var request = Request.creation(.v8, "POST", Fixture.target, complete: true, .bytes(Self.content))
@@ -88,7 +88,7 @@ struct GatewayEffectOnceTests {
 
     @Test("an origin that starts while the client waits: the same request gets its response")
     func startsMeanwhile() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         origin.stop()
         try withGateway(to: origin, "retry=60s") { server in
             let location = try Fixture.begin(server)
@@ -162,7 +162,7 @@ struct GatewayEffectOnceTests {
     @Test("a 503 whose content is larger than any stored response is retried, too")
     func largeUnavailable() throws {
         let calls = Counter()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             if calls.next() > 1 { return try Fixture.accept(request, connection) }
             try connection.respond("503 Wait", [], String(repeating: "x", count: 2 << 20))
         }
@@ -176,7 +176,7 @@ struct GatewayEffectOnceTests {
 
     @Test("a canceled upload that waits for its origin never reaches it")
     func canceled() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         origin.stop()
         try withGateway(to: origin, "retry=0s") { server in
             let location = try Fixture.begin(server)
@@ -191,7 +191,7 @@ struct GatewayEffectOnceTests {
 
     @Test("a client that leaves while the origin is down ends the attempts; the upload waits")
     func clientLeaves() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         origin.stop()
         try withGateway(to: origin, "retry=1h") { server in
             let location = try Fixture.begin(server)
@@ -242,7 +242,7 @@ struct GatewayEffectOnceTests {
 
     @Test("a request without a complete response is never sent again: a final 502", arguments: Failure.allCases)
     func unknownOutcome(failure: Failure) throws {
-        let origin = try ScriptedOrigin { _, connection in try failure.perform(connection) }
+        let origin = try ScriptedServer.origin { _, connection in try failure.perform(connection) }
         try withGateway(to: origin, "timeout=1s", "retry=60s") { server in
             // More than the buffers of the connection, so that the origin can fail before it has read everything.
             let content = failure == .resetsEarly ? Payload.bytes(16 << 20) : Self.content
@@ -257,7 +257,7 @@ struct GatewayEffectOnceTests {
 
     @Test("a request without a complete response, in the other versions", arguments: GatewayUploadFixture.versions)
     func unknownOutcomeInVersion(version: Interop?) throws {
-        let origin = try ScriptedOrigin { _, connection in try Failure.resets.perform(connection) }
+        let origin = try ScriptedServer.origin { _, connection in try Failure.resets.perform(connection) }
         try withGateway(to: origin) { server in
             let location = try Fixture.begin(server, version)
             Fixture.expectUnknown(try Fixture.complete(server, location, version), version)
@@ -271,7 +271,7 @@ struct GatewayEffectOnceTests {
     @Test("on a repeatable route such a request is sent again, with the same key", arguments: Failure.allCases)
     func repeated(failure: Failure) throws {
         let calls = Counter()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             if calls.next() <= 2 { try failure.perform(connection) } else { try Fixture.accept(request, connection) }
         }
         try withGateway(to: origin, "repeat=safe", "timeout=1s") { server in
@@ -293,7 +293,7 @@ struct GatewayEffectOnceTests {
     }
 
     /// Expects that all requests have the same key, which is that of the upload.
-    static func expectOneKey(_ origin: ScriptedOrigin) throws {
+    static func expectOneKey(_ origin: ScriptedServer) throws {
         for request in origin.requests {
             let upload = try #require(request.fields["Onward-Upload"])
             #expect(request.fields.values("Idempotency-Key") == ["\"\(upload)\""])
@@ -304,7 +304,7 @@ struct GatewayEffectOnceTests {
     @Test("several requests that complete the same upload at the same time: the origin is called once")
     func simultaneous() throws {
         let hold = Monitor(Hold())
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             hold.withLock { $0 }.wait()
             try Fixture.accept(request, connection)
         }

@@ -14,7 +14,7 @@ struct GatewayEventDeliveryTests {
     @Test("created, completed, refused and canceled uploads, and plain uploads, each with its data")
     func kinds() throws {
         let endpoint = try EventEndpoint()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             try connection.respond(request.path == "/app/bad" ? "422 No" : "201 Made")
         }
         let options = ["--route", "/app=\(origin.url),access=open", "--allow-anonymous"]

@@ -61,7 +61,7 @@ final class EventEndpoint: Sendable {
 
     static let secrets = [1, 2].map { "whsec_" + Data(Payload.bytes(32, seed: $0)).base64EncodedString() }
 
-    let origin: ScriptedOrigin
+    let origin: ScriptedServer
     private let directory: TemporaryDirectory
     private let state: Monitor<State>
 
@@ -74,7 +74,7 @@ final class EventEndpoint: Sendable {
         self.state = state
         directory = try TemporaryDirectory()
         _ = try directory.file("secrets", Array(secrets.joined(separator: "\n").utf8))
-        origin = try ScriptedOrigin(unixPath: unixPath) { request, connection in
+        origin = try ScriptedServer.origin(unixPath: unixPath) { request, connection in
             state.withLock { state in
                 state.running += 1
                 state.maxRunning = max(state.maxRunning, state.running)

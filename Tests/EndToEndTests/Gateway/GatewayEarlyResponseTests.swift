@@ -20,7 +20,7 @@ struct GatewayEarlyResponseTests {
 
     @Test("a refusal reaches a client that pauses", arguments: [false, true])
     func refusal(isChunked: Bool) throws {
-        let origin = try ScriptedOrigin(Self.refuse)
+        let origin = try ScriptedServer.origin(Self.refuse)
         try withGateway(to: origin) { server in
             let connection = try server.connect()
             try Self.begin(connection, "/app/x", isChunked: isChunked)
@@ -32,7 +32,7 @@ struct GatewayEarlyResponseTests {
 
     @Test("a refusal reaches a client that pauses, over TLS, too")
     func secure() throws {
-        let origin = try ScriptedOrigin(Self.refuse)
+        let origin = try ScriptedServer.origin(Self.refuse)
         let certificate = try SelfSignedCertificate()
         try withGateway(to: origin, options: ["--tls-cert", certificate.certificate, "--tls-key", certificate.key]) {
             server in
@@ -45,7 +45,7 @@ struct GatewayEarlyResponseTests {
 
     @Test("a complete response reaches a client that pauses")
     func success() throws {
-        let origin = try ScriptedOrigin { _, connection in
+        let origin = try ScriptedServer.origin { _, connection in
             try connection.discardContent(atMost: 1000)
             try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly")
         }
@@ -61,7 +61,7 @@ struct GatewayEarlyResponseTests {
         "an error response that does not fit into memory is sent after the remaining content, and waiting needs no processor time"
     )
     func large() throws {
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             guard request.path == "/app/large" else { return try connection.respond() }
             try connection.discardContent(atMost: 1000)
             try connection.send("HTTP/1.1 403 No\r\nContent-Length: \(4 << 20)\r\n\r\n")
@@ -84,7 +84,7 @@ struct GatewayEarlyResponseTests {
 
     @Test("interim responses reach the client while it still has content to send", arguments: [false, true])
     func interim(isChunked: Bool) throws {
-        let origin = try ScriptedOrigin { _, connection in
+        let origin = try ScriptedServer.origin { _, connection in
             try connection.discardContent(atMost: 1000)
             try connection.send("HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\nX-Empty:\r\n\r\n")
             try connection.send("HTTP/1.1 102 Processing\r\n\r\n")
@@ -112,7 +112,7 @@ struct GatewayEarlyResponseTests {
 
     @Test("more interim responses than any origin needs end the request", arguments: [0, 1000])
     func flood(sent: Int) throws {
-        let origin = try ScriptedOrigin { _, connection in
+        let origin = try ScriptedServer.origin { _, connection in
             try connection.discardContent(atMost: 1000)
             for _ in 0..<10_000 { try connection.send("HTTP/1.1 103 Early Hints\r\nX: 1\r\n\r\n") }
         }

@@ -68,7 +68,7 @@ struct GatewayFieldByteTests {
     @Test("values of requests and responses arrive byte for byte", arguments: [1, 2, 3, 4] as [UInt64])
     func forwarded(seed: UInt64) throws {
         let values = Self.values(seed: seed, 40)
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             try connection.discardContent()
             let interim = Array("HTTP/1.1 103 Early Hints\r\n".utf8) + Self.lines(values) + Array("\r\n".utf8)
             try connection.send(request.path == "/app/interim" ? interim : [])
@@ -97,7 +97,7 @@ struct GatewayFieldByteTests {
     @Test("values that are stored with a resumable upload arrive byte for byte, even after a restart")
     func stored() throws {
         let values = Self.values(seed: 5, 30)
-        let origin = try ScriptedOrigin { _, connection in
+        let origin = try ScriptedServer.origin { _, connection in
             try connection.discardContent()
             try connection.send(
                 Array("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n".utf8) + Self.lines(values) + Array("\r\nok".utf8))

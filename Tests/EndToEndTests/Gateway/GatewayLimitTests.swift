@@ -8,7 +8,7 @@ import Testing
 struct GatewayLimitTests {
     @Test("a request whose declared length exceeds --max-size gets 413, and nothing of it is sent to the origin")
     func declared() throws {
-        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let origin = try ScriptedServer.origin { _, connection in try connection.respond() }
         try withGateway(to: origin, options: ["--max-size", "1000"]) { server in
             for method in ["POST", "PUT", "PATCH", "DELETE", "REPORT"] {
                 let response = try server.exchange(Request(method, "/app/x", [], .bytes(Payload.bytes(1001))))
@@ -31,7 +31,7 @@ struct GatewayLimitTests {
     @Test(
         "chunked content is cut at --max-size: the client gets 413, and the origin gets no end of the request")
     func chunked() throws {
-        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let origin = try ScriptedServer.origin { _, connection in try connection.respond() }
         try withGateway(to: origin, options: ["--max-size", "100000"]) { server in
             let chunks = (0..<4).map { Payload.bytes(30_000, seed: UInt64($0)) }
             let response = try server.exchange(Request("POST", "/app/large", [], .chunks(chunks)))
@@ -62,7 +62,7 @@ struct GatewayLimitTests {
 
     @Test("every response to OPTIONS announces the limits of uploads, whatever the origin responds")
     func announced() throws {
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             switch request.path {
             case "/app/204": try connection.send("HTTP/1.1 204 No Content\r\nAllow: GET\r\n\r\n")
             case "/app/405": try connection.respond("405 No", [("Allow", "POST")])
@@ -98,7 +98,7 @@ struct GatewayLimitTests {
 
     @Test("without --max-size, OPTIONS announces the lifetime of uploads only, and no content is refused")
     func unlimited() throws {
-        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let origin = try ScriptedServer.origin { _, connection in try connection.respond() }
         try withGateway(to: origin) { server in
             let limits = try server.exchange(Request("OPTIONS", "/app/x")).limits
             #expect(limits?["max-age"] == 604_800 && limits?["max-size"] == nil)
@@ -108,7 +108,7 @@ struct GatewayLimitTests {
 
     @Test("a client that may not use the route does not get its limits")
     func refused() throws {
-        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let origin = try ScriptedServer.origin { _, connection in try connection.respond() }
         let fixture = try TokenFixture("anna anna-secret-token-0123456789", ["--route", "/app=\(origin.url)"])
         let response = try fixture.server.exchange(Request("OPTIONS", "/app/x"))
         #expect(response.status == 401 && !response.fields.contains("Upload-Limit"), "\(response)")

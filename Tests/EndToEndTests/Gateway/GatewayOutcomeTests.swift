@@ -26,10 +26,10 @@ struct GatewayOutcomeTests {
 
     /// An origin that closes the connections of the first requests, and then runs the script.
     private func origin(
-        failures: Int, _ script: @escaping ScriptedOrigin.Script = GatewayUploadFixture.accept
-    ) throws -> ScriptedOrigin {
+        failures: Int, _ script: @escaping ScriptedServer.Script = GatewayUploadFixture.accept
+    ) throws -> ScriptedServer {
         let left = Monitor(failures)
-        return try ScriptedOrigin { request, connection in
+        return try ScriptedServer.origin { request, connection in
             let fails = left.withLock { count in
                 count -= 1
                 return count >= 0
@@ -42,7 +42,7 @@ struct GatewayOutcomeTests {
 
     /// Uploads content in one request whose outcome is unknown, and returns the value of `Onward-Upload`.
     private func lose(
-        _ server: ServerProcess, _ origin: ScriptedOrigin, _ version: Interop? = .v8,
+        _ server: ServerProcess, _ origin: ScriptedServer, _ version: Interop? = .v8,
         _ content: [UInt8] = GatewayUploadFixture.content
     ) throws -> String {
         var request = Request.creation(version, "POST", Fixture.target, complete: true, .bytes(content))
@@ -160,7 +160,7 @@ struct GatewayOutcomeTests {
 
     @Test("an interrupted upload without a URL leaves nothing")
     func interruptedWithoutURL() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withGateway(to: origin) { server in
             let connection = try server.connect()
             try connection.send(
@@ -177,7 +177,7 @@ struct GatewayOutcomeTests {
 
     @Test("an upload without a URL whose origin is down is removed without an event: the client sends it again")
     func unavailableWithoutURL() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         origin.stop()
         try withGateway(to: origin, "retry=0s", options: ["--events", "http://127.0.0.1:1/"]) { server in
             let refused = try server.exchange(

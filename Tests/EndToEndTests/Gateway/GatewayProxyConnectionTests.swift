@@ -10,7 +10,7 @@ struct GatewayProxyConnectionTests {
     /// must not count as input that belongs to no request.
     @Test("simultaneous requests that share connections reach the origin once each")
     func shared() async throws {
-        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let origin = try ScriptedServer.origin { _, connection in try connection.respond() }
         let statuses = Monitor<[Int: Int]>([:])
         let server = try ServerProcess(["--route", "/app=\(origin.url),access=open"])
         try await withThrowingTaskGroup(of: Void.self) { group in

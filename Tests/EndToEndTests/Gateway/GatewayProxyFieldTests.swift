@@ -9,8 +9,8 @@ import Testing
 struct GatewayProxyFieldTests {
     private static func origin(
         _ fields: [(String, String)] = [], content: String = "ok"
-    ) throws -> ScriptedOrigin {
-        try ScriptedOrigin { _, connection in try connection.respond("200 OK", fields, content) }
+    ) throws -> ScriptedServer {
+        try ScriptedServer.origin { _, connection in try connection.respond("200 OK", fields, content) }
     }
 
     @Test("method, target and fields of a request arrive unchanged")

@@ -42,7 +42,7 @@ struct GatewayProxyFramingTests {
 
     @Test("a head with an ambiguous end is refused, and neither the head nor the bytes after it are sent to the origin")
     func refusedHeads() throws {
-        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let origin = try ScriptedServer.origin { _, connection in try connection.respond() }
         try withGateway(to: origin) { server in
             for raw in Self.refusedHeads {
                 let connection = try server.connect()
@@ -65,7 +65,7 @@ struct GatewayProxyFramingTests {
             "5\r\nhello\r\n0\r\nX: y\n\r\n", "5;\0\r\nhello\r\n0\r\n\r\n", "5;a\rb\r\nhello\r\n0\r\n\r\n",
             "\r\n0\r\n\r\n",
         ]
-        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let origin = try ScriptedServer.origin { _, connection in try connection.respond() }
         try withGateway(to: origin) { server in
             for content in contents {
                 let connection = try server.connect()
@@ -84,7 +84,7 @@ struct GatewayProxyFramingTests {
 
     @Test("each accepted request is one request at the origin, with its content, even if they arrive together")
     func pipelinedRequests() throws {
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             let content = try connection.readContent()
             try connection.respond("200 OK", [], "\(request.target) \(content.count)")
         }
@@ -226,7 +226,7 @@ struct GatewayProxyFramingTests {
     @Test("a client gets the response to its request, an error, or a visibly incomplete response; never other bytes")
     func hostileResponses() throws {
         let cases = Self.cases
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             if request.path.hasPrefix("/app/case/"), let number = Int(request.path.dropFirst(10)) {
                 try connection.send(cases[number].response)
                 if cases[number].closes { connection.endOutput() }
@@ -264,7 +264,7 @@ struct GatewayProxyFramingTests {
 
     @Test("HEAD: content that the origin sends nevertheless does not become a part of another response")
     func contentOfHead() throws {
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             if request.method == "HEAD" {
                 try connection.send(Self.reply("Content-Length: \(Self.smuggledResponse.utf8.count)", content: ""))
                 try connection.send(Self.smuggledResponse)
@@ -290,7 +290,7 @@ struct GatewayProxyFramingTests {
         let directory = try TemporaryDirectory()
         let signals = Signals()
         let rounds = Counter()
-        let origin = try ScriptedOrigin(unixPath: onUnixSocket ? directory.path + "/app.sock" : nil) {
+        let origin = try ScriptedServer.origin(unixPath: onUnixSocket ? directory.path + "/app.sock" : nil) {
             request, connection in
             guard request.path == "/app/bait" else { return try connection.respond("200 OK", [], "victim") }
             try connection.respond()
@@ -317,7 +317,7 @@ struct GatewayProxyFramingTests {
     @Test("endless heads and endless interim responses get 502")
     func endlessHeads() throws {
         let endings = Signals()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             defer { endings.send("end") }
             var number = 0
             if request.path == "/app/line" { try connection.send("HTTP/1.1 200 OK\r\nX: ") }
@@ -350,7 +350,7 @@ struct GatewayProxyFramingTests {
 
     @Test("an origin that is down, silent or closes the connection: the code of the problem names the cause")
     func unavailableOrigin() throws {
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             switch request.path {
             case "/app/reset":
                 try connection.discardContent()

@@ -11,7 +11,7 @@ struct GatewayProxyResponseTests {
     @Test("status, fields and content of a response arrive unchanged, whatever its framing")
     func responses() throws {
         let bytes = Payload.bytes(300_000)
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             let path = request.path
             let head = "HTTP/1.1 200 OK\r\nX-Framing: \(path)\r\nSet-Cookie: a=1; Path=/\r\nSet-Cookie: b=2\r\n"
             try connection.discardContent()
@@ -54,7 +54,7 @@ struct GatewayProxyResponseTests {
 
     @Test("responses without content stay without content, and the connection can be reused")
     func withoutContent() throws {
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             // A response before the end of the content would end the connection.
             try connection.discardContent()
             switch request.path {
@@ -100,7 +100,7 @@ struct GatewayProxyResponseTests {
             ["Upgrade: h2c", "Trailer: X-A", "Proxy-Connection: close", "TE: x"],
             ["Proxy-Authenticate: Basic realm=\"x\"", "Proxy-Authentication-Info: x"],
         ]
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             let lines = cases[Int(request.path.dropFirst(5)) ?? 0].joined(separator: "\r\n")
             try connection.send("HTTP/1.1 200 OK\r\n\(lines)\r\nX-Kept: 1\r\nContent-Length: 2\r\n\r\nok")
         }
@@ -118,7 +118,7 @@ struct GatewayProxyResponseTests {
 
     @Test("interim responses are forwarded; a response with 101 is refused")
     func interimResponses() throws {
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             if request.path == "/app/101" {
                 try connection.send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")
                 _ = connection.awaitClosing(within: .seconds(30))
@@ -146,7 +146,7 @@ struct GatewayProxyResponseTests {
     @Test("an application on a Unix socket gets requests, too")
     func unixSocket() throws {
         let directory = try TemporaryDirectory()
-        let origin = try ScriptedOrigin(unixPath: directory.path + "/app.sock") { _, connection in
+        let origin = try ScriptedServer.origin(unixPath: directory.path + "/app.sock") { _, connection in
             try connection.respond()
         }
         try withGateway(to: origin) { server in

@@ -13,7 +13,7 @@ struct GatewayProxyStreamingTests {
 
     @Test("the first bytes of a request reach the origin before its end")
     func streamedRequest() throws {
-        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let origin = try ScriptedServer.origin { _, connection in try connection.respond() }
         try withGateway(to: origin) { server in
             let bytes = Payload.bytes(2000)
             let sized = try server.connect()
@@ -48,7 +48,7 @@ struct GatewayProxyStreamingTests {
         arguments: ["Content-Length: 10", "Content-Length: 100005", "Transfer-Encoding: chunked", "Connection: close"])
     func streamedResponse(framing: String) throws {
         let signals = Signals()
-        let origin = try ScriptedOrigin { _, connection in
+        let origin = try ScriptedServer.origin { _, connection in
             let isChunked = framing.hasSuffix("chunked")
             try connection.send("HTTP/1.1 200 OK\r\n\(framing)\r\n\r\n")
             _ = signals.wait(for: "head")
@@ -96,7 +96,7 @@ struct GatewayProxyStreamingTests {
         arguments: ["Content-Length: \(large)", "Transfer-Encoding: chunked", "Connection: close"])
     func slowClient(framing: String) throws {
         let sent = Counter()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             guard request.path == "/app/large" else { return try connection.respond() }
             let part = [UInt8](repeating: 0x61, count: 1 << 20)
             let isChunked = framing.hasSuffix("chunked")
@@ -128,7 +128,7 @@ struct GatewayProxyStreamingTests {
     @Test("a fast client and a slow origin: memory stays bounded", arguments: [true, false])
     func slowOrigin(isChunked: Bool) throws {
         let signals = Signals()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             if request.path == "/app/large" {
                 #expect(signals.wait(for: "blocked", within: .seconds(60)))
                 var count = 0
@@ -162,7 +162,7 @@ struct GatewayProxyStreamingTests {
 
     @Test("a large refusal that arrives before the end of the request is passed on with bounded memory")
     func largeEarlyRefusal() throws {
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             guard request.path == "/app/large" else { return try connection.respond() }
             let part = [UInt8](repeating: 0x61, count: 1 << 20)
             try connection.send("HTTP/1.1 403 Forbidden\r\nContent-Length: \(Self.large)\r\n\r\n")
@@ -202,7 +202,7 @@ struct GatewayProxyStreamingTests {
         "when the client disconnects, the connection to the origin is closed, in every phase", arguments: [true, false])
     func cancellation(byReset: Bool) throws {
         let signals = Signals()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             defer { signals.send("over " + request.path) }
             switch request.path {
             case "/app/content", "/app/chunks":
@@ -265,7 +265,7 @@ struct GatewayProxyStreamingTests {
 
     @Test("a refusal before the end of the content is passed on, and ends the request")
     func earlyRefusal() throws {
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             switch request.path {
             case "/app/413": try connection.send("HTTP/1.1 413 Too\r\nX-A: 1\r\nContent-Length: 5\r\n\r\nlarge")
             case "/app/503":
@@ -294,7 +294,7 @@ struct GatewayProxyStreamingTests {
 
     @Test("a complete response before the end of the content is passed on; a request that needs full duplex gets 501")
     func earlySuccess() throws {
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             switch request.path {
             case "/app/length": try connection.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nearly")
             case "/app/redirect":
@@ -324,7 +324,7 @@ struct GatewayProxyStreamingTests {
 
     @Test("a request that is not idempotent is sent once, even if its connection turns out to be closed")
     func neverTwice() throws {
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             if request.path == "/app/warm" { return try connection.respond() }
             try connection.discardContent()
             connection.close()
@@ -352,7 +352,7 @@ struct GatewayProxyStreamingTests {
 
     @Test("a connection that the origin has closed while it was idle is not used")
     func closedIdleConnection() throws {
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             try connection.respond()
             if request.path == "/app/warm" { connection.close() }
         }

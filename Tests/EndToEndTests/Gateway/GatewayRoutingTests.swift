@@ -7,7 +7,7 @@ import Testing
 struct GatewayRoutingTests {
     @Test("with --public-url only the URLs of Onward are changed, and those of the application are not")
     func locations() throws {
-        let origin = try ScriptedOrigin { _, connection in
+        let origin = try ScriptedServer.origin { _, connection in
             let location = [("Location", "/things/1"), ("Content-Location", "/things/2")]
             try connection.discardContent()
             try connection.send("HTTP/1.1 103 Early Hints\r\nLocation: /things/0\r\n\r\n")
@@ -49,7 +49,7 @@ struct GatewayRoutingTests {
 
     @Test("a chain of gateways, and Via of other servers, are no loop")
     func chain() throws {
-        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let origin = try ScriptedServer.origin { _, connection in try connection.respond() }
         try withGateway(to: origin) { inner in
             try withServer("--route", "/app=http://127.0.0.1:\(inner.port),access=open") { server in
                 let via = (0..<20).map { "1.1 proxy\($0)" }.joined(separator: ", ") + ", 1.1 onwards, HTTP/1.1 x-onward"
@@ -62,7 +62,7 @@ struct GatewayRoutingTests {
 
     @Test("Connection cannot remove a field of the server, nor the framing")
     func connectionNamesEverything() throws {
-        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let origin = try ScriptedServer.origin { _, connection in try connection.respond() }
         try withGateway(to: origin) { server in
             let names = [
                 "Host", "Via", "Forwarded", "X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host",
@@ -91,7 +91,7 @@ struct GatewayRoutingTests {
 
     @Test("fields that Connection names are found byte by byte, whatever follows a separator")
     func connectionOptions() throws {
-        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let origin = try ScriptedServer.origin { _, connection in try connection.respond() }
         try withGateway(to: origin) { server in
             // A combining mark after a separator forms one character with it.
             for value in ["X-Hop,\u{301}", "\u{301}, X-Hop \u{301}", "X-Hop\t\u{20D0},x", "a ,X-Hop"] {

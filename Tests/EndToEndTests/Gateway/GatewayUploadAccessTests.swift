@@ -50,7 +50,7 @@ struct GatewayUploadAccessTests {
 
     @Test("a token of this server is not forwarded; the origin gets the name of its owner")
     func token() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withTokens("/app=\(origin.url)") { server in
             let refused = try server.exchange(.creation(.v8, "POST", "/app/x", complete: true, .bytes([1])))
             #expect(refused.status == 401)
@@ -77,7 +77,7 @@ struct GatewayUploadAccessTests {
 
     @Test("--public-read opens files, and no route")
     func publicReading() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         let fixture = try TokenFixture(Self.tokens, ["--route", "/app=\(origin.url)", "--public-read"])
         #expect(try fixture.server.exchange(Request("GET", "/files/")).status == 200)
         for method in ["GET", "HEAD"] {
@@ -91,7 +91,7 @@ struct GatewayUploadAccessTests {
     @Test(
         "an upload of an open route belongs to the token with which it was created, or to all clients without a token")
     func openRoute() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withTokens("/app=\(origin.url),access=open", "/inside=\(origin.url)") { server in
             let anonymous = try begin(server, "/app/x", token: nil)
             let owned = try begin(server, "/app/x", token: Self.alice)
@@ -123,7 +123,7 @@ struct GatewayUploadAccessTests {
 
     @Test("an open route for all paths, or above another route, opens neither the server's own paths nor that route")
     func openAbove() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withTokens("/=\(origin.url),access=open", "/admin=\(origin.url)") { server in
             for path in ["/files/", "/files/x", "/metrics", "/admin", "/admin/x", "/%61dmin/x", "/%66iles/x"] {
                 #expect(try server.exchange(.get(path)).status == 401, "\(path)")
@@ -142,7 +142,7 @@ struct GatewayUploadAccessTests {
 
     @Test("uploads to a route do not become files, and uploads of files never reach an origin")
     func separation() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withGateway(to: origin, options: ["--allow-anonymous"]) { server in
             let file = try server.begin(.v8, "/files/x", Array(Self.content[..<1000]))
             let other = try begin(server, "/app/x", token: nil)
@@ -163,7 +163,7 @@ struct GatewayUploadAccessTests {
 
     @Test("without tokens the server serves only its routes")
     func routesOnly() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withGateway(to: origin) { server in
             let requests: [Request] = [
                 .get("/files/"), .get("/files/x"), .get("/metrics"), .get("/"), .get("/other"),
@@ -292,7 +292,7 @@ struct GatewayUploadSettingsTests {
 
     @Test("a file with routes")
     func goodFile() throws {
-        let origin = try ScriptedOrigin(GatewayUploadFixture.accept)
+        let origin = try ScriptedServer.origin(GatewayUploadFixture.accept)
         let directory = try TemporaryDirectory()
         let path = try directory.file(
             "routes",

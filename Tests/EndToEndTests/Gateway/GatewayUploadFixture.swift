@@ -31,7 +31,7 @@ enum GatewayUploadFixture {
     static let answer = "{\"stored\": true}"
 
     /// Accepts every request with a response that has all kinds of fields.
-    static let accept: ScriptedOrigin.Script = { _, connection in
+    static let accept: ScriptedServer.Script = { _, connection in
         try connection.respond(
             "201 Made",
             [
@@ -164,7 +164,7 @@ enum GatewayUploadFixture {
     /// Expects that the upload has a final response that stays the same whatever the client does, and that the origin
     /// gets nothing more.
     static func expectFinal(
-        _ server: ServerProcess, _ origin: ScriptedOrigin, _ location: String, length: Int = content.count,
+        _ server: ServerProcess, _ origin: ScriptedServer, _ location: String, length: Int = content.count,
         sourceLocation: SourceLocation = #_sourceLocation, _ expect: (Response) -> Void
     ) throws {
         let calls = origin.requests.count

@@ -13,7 +13,7 @@ struct GatewayUploadResponseTests {
     @Test("a response that was lost is sent again, without Set-Cookie and without a call of the origin")
     func lostResponse() throws {
         let hold = Hold()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             hold.wait()
             try Fixture.accept(request, connection)
         }
@@ -37,7 +37,7 @@ struct GatewayUploadResponseTests {
 
     @Test("Set-Cookie reaches the client of the completing request only, and is not stored")
     func cookies() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withGateway(to: origin) { server in
             let location = try Fixture.begin(server)
             Fixture.expectAnswer(try Fixture.complete(server, location), .v8)
@@ -55,7 +55,7 @@ struct GatewayUploadResponseTests {
         ]
     )
     func finalStatus(status: Int) throws {
-        let origin = try ScriptedOrigin { _, connection in
+        let origin = try ScriptedServer.origin { _, connection in
             try connection.discardContent()
             let hasContent = status != 204 && status != 304
             try connection.send(
@@ -78,7 +78,7 @@ struct GatewayUploadResponseTests {
     @Test("responses of all framings, up to 1 MiB", arguments: ["length", "chunks", "end"], [0, 5, 300_000, 1 << 20])
     func framings(framing: String, size: Int) throws {
         let body = Payload.bytes(size)
-        let origin = try ScriptedOrigin { _, connection in
+        let origin = try ScriptedServer.origin { _, connection in
             try connection.discardContent()
             try Self.respond(body, framing, connection)
         }
@@ -117,7 +117,7 @@ struct GatewayUploadResponseTests {
     @Test("a response of more than 1 MiB cannot be stored: a final 502", arguments: ["length", "chunks", "end"])
     func tooLarge(framing: String) throws {
         let body = Payload.bytes((1 << 20) + 1)
-        let origin = try ScriptedOrigin { _, connection in
+        let origin = try ScriptedServer.origin { _, connection in
             try connection.discardContent()
             try Self.respond(body, framing, connection)
         }
@@ -135,7 +135,7 @@ struct GatewayUploadResponseTests {
 
     @Test("an endless response does not keep the client waiting, and the origin's connection is closed")
     func endless() throws {
-        let origin = try ScriptedOrigin { _, connection in
+        let origin = try ScriptedServer.origin { _, connection in
             try connection.discardContent()
             try connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             let part = Request.chunk([UInt8](repeating: 0x61, count: 60_000))
@@ -152,7 +152,7 @@ struct GatewayUploadResponseTests {
 
     @Test("interim responses of the origin do not end the request for the upload")
     func interim() throws {
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             try connection.send("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n")
             try connection.discardContent()
             try connection.send("HTTP/1.1 102 Processing\r\n\r\n")
@@ -173,7 +173,7 @@ struct GatewayUploadResponseTests {
     func early(framing: String, ending: String) throws {
         if framing == "end" && ending != "closes" { return }
         let hold = Hold()
-        let origin = try ScriptedOrigin { _, connection in
+        let origin = try ScriptedServer.origin { _, connection in
             try connection.discardContent(atMost: 1000)
             let head = "HTTP/1.1 413 Too Large\r\nX-App: 1\r\n"
             switch framing {
@@ -211,7 +211,7 @@ struct GatewayUploadResponseTests {
         arguments: ["length", "chunks"])
     func earlyAndIncomplete(framing: String) throws {
         let hold = Hold()
-        let origin = try ScriptedOrigin { _, connection in
+        let origin = try ScriptedServer.origin { _, connection in
             try connection.discardContent(atMost: 1000)
             let head = "HTTP/1.1 200 OK\r\n"
             if framing == "length" {
@@ -236,7 +236,7 @@ struct GatewayUploadResponseTests {
     @Test("a connection of an earlier request, which the origin may be about to close, is not used")
     func idleConnection() throws {
         let used = Monitor<Set<Int>>([])
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             guard used.withLock({ $0.insert(request.connection).inserted }) else { return connection.reset() }
             try Fixture.accept(request, connection)
         }

@@ -19,7 +19,7 @@ struct GatewayUploadTests {
         "an upload in one request: the origin gets one ordinary request, and the client its response",
         arguments: GatewayUploadFixture.versions)
     func oneRequest(version: Interop?) throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withGateway(to: origin) { server in
             var request = Request.creation(version, "POST", Fixture.target, complete: true, .bytes(Self.content))
             request.fields += Fixture.fields + Fixture.unforwarded
@@ -39,7 +39,7 @@ struct GatewayUploadTests {
         "an upload in parts with an interruption: the origin gets one request, with the credentials of the last part",
         arguments: GatewayUploadFixture.versions)
     func parts(version: Interop?) throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withGateway(to: origin) { server in
             let location = try Fixture.begin(
                 server, version, Array(Self.content[..<10_000]),
@@ -77,7 +77,7 @@ struct GatewayUploadTests {
 
     @Test("a credential that Connection names belongs to the connection, and the origin does not get it")
     func nominatedCredential() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withGateway(to: origin) { server in
             let location = try Fixture.begin(server)
             let response = try Fixture.complete(
@@ -92,7 +92,7 @@ struct GatewayUploadTests {
     @Test(
         "every method of a creation, with and without content", arguments: ["POST", "PUT", "PATCH"], [0, 1, 300_000])
     func methods(method: String, length: Int) throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withGateway(to: origin) { server in
             let content = Payload.bytes(length)
             let targets = ["/app", "/app/", "/app/a", "/app/a/b;c=d?", "/app?x"]
@@ -109,7 +109,7 @@ struct GatewayUploadTests {
 
     @Test("content of unknown length has a length for the origin")
     func unknownLength() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withGateway(to: origin) { server in
             var request = Request.creation(
                 .v8, "POST", Fixture.target, complete: true,
@@ -125,7 +125,7 @@ struct GatewayUploadTests {
 
     @Test("Onward-Digest has the digests of Repr-Digest that were verified, and no others")
     func digests() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withGateway(to: origin) { server in
             let sha256 = Self.content.digestField()
             let sha512 = Self.content.digestField(.sha512)
@@ -146,7 +146,7 @@ struct GatewayUploadTests {
 
     @Test("content that does not match Repr-Digest or Content-Digest never reaches the origin")
     func wrongDigest() throws {
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try withGateway(to: origin) { server in
             let wrong = Payload.bytes(10, seed: 2).digestField()
             let location = try Fixture.begin(server, fields: [("Repr-Digest", wrong)])

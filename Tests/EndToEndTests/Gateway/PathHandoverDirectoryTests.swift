@@ -23,7 +23,7 @@ struct GatewayPathHandoverDirectoryTests {
         let foreign = try PathHandover(group: other)
         /// The commands that have succeeded, with the user that ran them.
         let succeeded = Monitor<Set<String>>([])
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             let file = try request.path.hasPrefix("/app") ? place.file(of: request) : foreign.file(of: request)
             let owner = request.path.hasPrefix("/app") ? user : other
             let directory = file.dropLast("/content".count)
@@ -75,7 +75,7 @@ struct GatewayPathHandoverDirectoryTests {
         let kept = place.beside("kept")
         #expect(mkdir(kept, 0o777) == 0)
         #expect(FileManager.default.createFile(atPath: kept + "/file", contents: Data()))
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             let file = try place.file(of: request)
             let directory = file.dropLast("/content".count)
             // Two links, a file in place of the directory's file, and an empty directory.
@@ -112,7 +112,7 @@ struct GatewayPathHandoverDirectoryTests {
         #expect(symlink(outside, "\(place.path)/\(names[1])") == 0)
         #expect(FileManager.default.createFile(atPath: "\(place.path)/\(names[2])", contents: Data()))
         #expect(mkdir("\(place.path)/notes", 0o700) == 0)
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try place.withGateway(to: origin) { _ in
             #expect(Set(place.names) == [names[1], names[2], "notes"])
             #expect(PathHandover.entries(outside) == ["content"])
@@ -205,7 +205,7 @@ struct GatewayPathHandoverDirectoryTests {
     @Test("a directory that disappears while the server runs: the upload waits until it is there again")
     func disappears() throws {
         let place = try PathHandover()
-        let origin = try ScriptedOrigin(place.moveAndAccept)
+        let origin = try ScriptedServer.origin(place.moveAndAccept)
         try place.withGateway(to: origin) { server in
             let location = try Fixture.begin(server)
             #expect(rmdir(place.path) == 0)
@@ -233,7 +233,7 @@ struct GatewayPathHandoverDirectoryTests {
         defer { umount2(directory.path, Int32(MNT_DETACH)) }
         let path = directory.path + "/incoming"
         #expect(mkdir(path, 0o700) == 0)
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             #expect(PathHandover.content(request.fields["Onward-Path"] ?? "") == Self.content)
             try Fixture.accept(request, connection)
         }

@@ -64,7 +64,7 @@ final class PathHandover: Sendable {
     }
 
     /// The script of an origin that moves each file away and accepts the request.
-    var moveAndAccept: ScriptedOrigin.Script {
+    var moveAndAccept: ScriptedServer.Script {
         { [self] request, connection in
             try move(request)
             try GatewayUploadFixture.accept(request, connection)
@@ -73,7 +73,7 @@ final class PathHandover: Sendable {
 
     /// Runs `body` with a gateway whose route `/app` hands files over in this directory.
     func withGateway(
-        to origin: ScriptedOrigin, _ settings: String..., options: [String] = [], _ body: (ServerProcess) throws -> Void
+        to origin: ScriptedServer, _ settings: String..., options: [String] = [], _ body: (ServerProcess) throws -> Void
     ) throws {
         let route = (["/app=\(origin.url)", "access=open", "handover=\(path)"] + settings).joined(separator: ",")
         try withServer(options: ["--route", route] + options, body)

@@ -19,7 +19,7 @@ struct GatewayPathHandoverTests {
         arguments: GatewayUploadFixture.versions)
     func request(version: Interop?) throws {
         let place = try PathHandover()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             #expect(PathHandover.content(try place.file(of: request)) == Self.content)
             try Fixture.accept(request, connection)
         }
@@ -50,7 +50,7 @@ struct GatewayPathHandoverTests {
     func methods(method: String, length: Int) throws {
         let place = try PathHandover()
         let content = Payload.bytes(length)
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             #expect(PathHandover.content(try place.file(of: request)) == content)
             try Fixture.accept(request, connection)
         }
@@ -67,7 +67,7 @@ struct GatewayPathHandoverTests {
     @Test("a request that is not a resumable upload has its content, and no path")
     func plain() throws {
         let place = try PathHandover()
-        let origin = try ScriptedOrigin(Fixture.accept)
+        let origin = try ScriptedServer.origin(Fixture.accept)
         try place.withGateway(to: origin) { server in
             let request = Request(
                 "POST", "/app/x", [("Onward-Path", "/etc/passwd"), ("Onward_Path", "/etc/shadow")],
@@ -85,7 +85,7 @@ struct GatewayPathHandoverTests {
         let size = 200 << 20
         let content = Payload.bytes(1 << 20)
         let inode = Monitor<UInt64>(0)
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             let file = try place.file(of: request)
             inode.withLock { $0 = PathHandover.status(file)?.inode ?? 0 }
             try place.move(request)
@@ -120,7 +120,7 @@ struct GatewayPathHandoverTests {
         let server = Monitor<Int32>(0)
         let writers = Monitor<[Int]>([])
         let calls = Counter()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             let inode = PathHandover.status(try place.file(of: request))?.inode
             let found = Self.writers(of: try #require(inode), process: server.withLock { $0 })
             writers.withLock { $0.append(found) }
@@ -165,7 +165,7 @@ struct GatewayPathHandoverTests {
     func unavailable() throws {
         let place = try PathHandover()
         let calls = Counter()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             #expect(PathHandover.content(try place.file(of: request)) == Self.content)
             #expect(place.names.count == 1)
             if calls.next() <= 2 { try connection.respond("503 Wait") } else { try Fixture.accept(request, connection) }
@@ -181,7 +181,7 @@ struct GatewayPathHandoverTests {
     @Test("an origin that is down: while the upload waits, no file is in the directory")
     func down() throws {
         let place = try PathHandover()
-        let origin = try ScriptedOrigin(place.moveAndAccept)
+        let origin = try ScriptedServer.origin(place.moveAndAccept)
         origin.stop()
         try place.withGateway(to: origin, "retry=0s") { server in
             let location = try Fixture.begin(server)
@@ -217,7 +217,7 @@ struct GatewayPathHandoverTests {
         arguments: End.allCases)
     func moved(end: End) throws {
         let place = try PathHandover()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             try place.move(request)
             try end.perform(connection)
         }
@@ -239,7 +239,7 @@ struct GatewayPathHandoverTests {
     func movedAndRepeated(end: End) throws {
         let place = try PathHandover()
         let calls = Counter()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             try place.move(request)
             if calls.next() == 1 { try end.perform(connection) } else { try Fixture.accept(request, connection) }
         }
@@ -263,7 +263,7 @@ struct GatewayPathHandoverTests {
     @Test("any other response is final, whether the file was moved or not", arguments: [false, true])
     func failed(isMoved: Bool) throws {
         let place = try PathHandover()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             if isMoved { try place.move(request) }
             try connection.respond("500 Broken")
         }
@@ -282,7 +282,7 @@ struct GatewayPathHandoverTests {
     func killed(isMoved: Bool, isRepeatable: Bool) throws {
         let place = try PathHandover()
         let hold = Hold()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             if isMoved { try place.move(request) }
             hold.wait()
             try Fixture.accept(request, connection)
@@ -314,7 +314,7 @@ struct GatewayPathHandoverTests {
     func resend() throws {
         let place = try PathHandover()
         let ends = Monitor<[End]>([.cut, .unavailable, .cut])
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             #expect(PathHandover.content(try place.file(of: request)) == Self.content)
             try place.move(request)
             if let end = ends.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) { return try end.perform(connection) }
@@ -352,7 +352,7 @@ struct GatewayPathHandoverTests {
         let place = try PathHandover()
         let hold = Hold()
         let calls = Counter()
-        let origin = try ScriptedOrigin { request, connection in
+        let origin = try ScriptedServer.origin { request, connection in
             if calls.next() == 1 { return connection.close() }
             hold.wait()
             try place.move(request)

@@ -13,14 +13,14 @@ enum CheckFixture {
     ///   - settings: the settings after the destination.
     ///   - options: further options of the server.
     static func withCheck(
-        by endpoint: ScriptedOrigin, _ settings: String = "", options: [String] = [],
+        by endpoint: ScriptedServer, _ settings: String = "", options: [String] = [],
         sourceLocation: SourceLocation = #_sourceLocation, _ body: (ServerProcess) throws -> Void
     ) throws {
         try withServer(
             options: ["--check", destination(endpoint) + settings] + options, sourceLocation: sourceLocation, body)
     }
 
-    static func destination(_ endpoint: ScriptedOrigin) -> String { endpoint.url + "/check?key=secret" }
+    static func destination(_ endpoint: ScriptedServer) -> String { endpoint.url + "/check?key=secret" }
 
     /// Runs `body` with a server whose files a shell script checks. The script can write to the directory `$D`.
     static func withProgram(
@@ -42,14 +42,14 @@ enum CheckFixture {
     }
 
     /// Accepts every file.
-    static let accept: ScriptedOrigin.Script = { _, connection in try connection.respond("204 No Content") }
+    static let accept: ScriptedServer.Script = { _, connection in try connection.respond("204 No Content") }
 
     /// Responds to each check with the next of these responses, the last of them forever.
     static func responses(_ list: (status: String, fields: [(String, String)], content: String)...) throws
-        -> ScriptedOrigin
+        -> ScriptedServer
     {
         let count = Counter()
-        return try ScriptedOrigin { _, connection in
+        return try ScriptedServer.origin { _, connection in
             let response = list[min(count.next(), list.count) - 1]
             try connection.respond(response.status, response.fields, response.content)
         }

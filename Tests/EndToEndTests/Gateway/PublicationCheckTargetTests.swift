@@ -11,7 +11,7 @@ struct GatewayCheckTargetTests {
 
     /// Runs `body` with a server whose check accepts every file at another path.
     private func withTarget(
-        _ target: String, options: [String] = [], _ body: (ServerProcess, ScriptedOrigin) throws -> Void
+        _ target: String, options: [String] = [], _ body: (ServerProcess, ScriptedServer) throws -> Void
     ) throws {
         let endpoint = try Fixture.responses(("200 OK", [("Onward-Target", target)], ""))
         try Fixture.withCheck(by: endpoint, options: options) { server in try body(server, endpoint) }

@@ -22,7 +22,7 @@ struct GatewayCheckTests {
         arguments: GatewayUploadFixture.versions)
     func accepted(version: Interop?) throws {
         let storage = Monitor<PublishedStorage?>(nil)
-        let endpoint = try ScriptedOrigin { request, connection in
+        let endpoint = try ScriptedServer.origin { request, connection in
             let content = try storage.withLock { $0 }?.content("a b.bin")
             #expect(content == nil, "the file was published before its check")
             try connection.respond("200 OK", [("Set-Cookie", "a=b"), ("Location", "/elsewhere")], "fine")
@@ -62,7 +62,7 @@ struct GatewayCheckTests {
 
     @Test("nothing gets past the check: every kind of request that publishes a file, and small files")
     func noBypass() throws {
-        let endpoint = try ScriptedOrigin(Fixture.accept)
+        let endpoint = try ScriptedServer.origin(Fixture.accept)
         try Fixture.withCheck(by: endpoint) { server in
             let small = Array("hello".utf8)
             var requests: [(Request, [UInt8], String)] = []
@@ -145,7 +145,7 @@ struct GatewayCheckTests {
     @Test("the event of a refused file is refused, with the status")
     func event() throws {
         let endpoint = try Fixture.responses(("422 No", [], ""))
-        let receiver = try ScriptedOrigin(Fixture.accept)
+        let receiver = try ScriptedServer.origin(Fixture.accept)
         try Fixture.withCheck(by: endpoint, options: ["--events", receiver.url + "/events"]) { server in
             #expect(try server.exchange(.creation(complete: true, .bytes([1]))).status == 422)
             let last: [UInt8]? = pollUntil(within: .seconds(30)) {
@@ -160,7 +160,7 @@ struct GatewayCheckTests {
 
     @Test("an early refusal, before the endpoint has read the file")
     func early() throws {
-        let endpoint = try ScriptedOrigin { _, connection in
+        let endpoint = try ScriptedServer.origin { _, connection in
             try connection.send("HTTP/1.1 422 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
             connection.endOutput()
         }
@@ -184,7 +184,7 @@ struct GatewayCheckTests {
         ])
     func noVerdict(bytes: String) throws {
         let count = Counter()
-        let endpoint = try ScriptedOrigin { _, connection in
+        let endpoint = try ScriptedServer.origin { _, connection in
             if count.next() > 2 { return try connection.respond() }
             try connection.discardContent()
             try connection.send(bytes)
@@ -223,7 +223,7 @@ struct GatewayCheckTests {
 
     @Test("the time limit, with a response that never ends and with one that never begins", arguments: [true, false])
     func timeLimit(isEndless: Bool) throws {
-        let endpoint = try ScriptedOrigin { _, connection in
+        let endpoint = try ScriptedServer.origin { _, connection in
             try connection.discardContent()
             if isEndless { try connection.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n") }
             while !connection.awaitClosing(within: .milliseconds(50)) {
@@ -242,7 +242,7 @@ struct GatewayCheckTests {
 
     @Test("a response that is too large is no verdict, and needs no memory")
     func endless() throws {
-        let endpoint = try ScriptedOrigin { _, connection in
+        let endpoint = try ScriptedServer.origin { _, connection in
             try connection.discardContent()
             try connection.send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
             let piece = [UInt8](repeating: 0x61, count: 1 << 20)
@@ -261,7 +261,7 @@ struct GatewayCheckTests {
     @Test("during a check the upload is not complete, and repeated requests wait for the same check")
     func joined() throws {
         let hold = Hold()
-        let endpoint = try ScriptedOrigin { _, connection in
+        let endpoint = try ScriptedServer.origin { _, connection in
             hold.wait()
             try connection.respond()
         }
@@ -298,7 +298,7 @@ struct GatewayCheckTests {
     @Test("at most max= checks run at the same time; others wait, but not longer than the time limit")
     func concurrency() throws {
         let hold = Hold()
-        let endpoint = try ScriptedOrigin { request, connection in
+        let endpoint = try ScriptedServer.origin { request, connection in
             try connection.discardContent()
             if request.fields["Onward-Target"] == "/files/first" { hold.wait() }
             try connection.respond()
@@ -319,7 +319,7 @@ struct GatewayCheckTests {
     @Test("the server is killed, or stops, during a check: the file is checked again", arguments: [true, false])
     func ended(isKilled: Bool) throws {
         let hold = Hold()
-        let endpoint = try ScriptedOrigin { _, connection in
+        let endpoint = try ScriptedServer.origin { _, connection in
             hold.wait()
             try connection.respond()
         }
@@ -356,7 +356,7 @@ struct GatewayCheckTests {
 
     @Test("a large file reaches the endpoint with little memory")
     func large() throws {
-        let endpoint = try ScriptedOrigin(Fixture.accept)
+        let endpoint = try ScriptedServer.origin(Fixture.accept)
         try Fixture.withCheck(by: endpoint) { server in
             #expect(try server.exchange(Request("PUT", "/files/small", [], .bytes([1]))).status == 201)
             let size: Int64 = 200_000_000

@@ -113,7 +113,7 @@ struct RequestCostTests {
 
     @Test("a request without content through a route")
     func forwardedRequest() throws {
-        let origin = try ScriptedOrigin { _, connection in try connection.respond() }
+        let origin = try ScriptedServer.origin { _, connection in try connection.respond() }
         let cost = try measure(["--route", "/app=\(origin.url),access=open"], requests: 32) { _ in
             { _ in .get("/app/x") }
         }
