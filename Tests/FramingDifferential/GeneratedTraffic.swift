@@ -38,21 +38,22 @@ struct GeneratedTraffic {
 
     /// A request in parts; changes are made between the parts, because a change is likely to have an effect there.
     private static func request(_ number: Int, _ generator: inout SeededGenerator) -> [[UInt8]] {
-        var parts: [String] = pick([[], [], [], ["\r\n"], ["\r\n", "\r\n"]], &generator)
-        let version = pick(
-            ["HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/1.2", "HTTP/2.0"], &generator)
-        parts.append("\(pick(["PUT", "POST", "GET", "HEAD", "PATCH"], &generator)) /\(number)")
-        parts += [pick(["", "?a=%00"], &generator), " \(version)", "\r\n", "Host:", " localhost\r\n"]
-        for _ in 0..<Int.random(in: 0...2, using: &generator) { parts.append(pick(fields, &generator)) }
+        var parts: [String] = generator.pick([[], [], [], ["\r\n"], ["\r\n", "\r\n"]])
+        let version = generator.pick([
+            "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.1", "HTTP/1.0", "HTTP/1.2", "HTTP/2.0",
+        ])
+        parts.append("\(generator.pick(["PUT", "POST", "GET", "HEAD", "PATCH"])) /\(number)")
+        parts += [generator.pick(["", "?a=%00"]), " \(version)", "\r\n", "Host:", " localhost\r\n"]
+        for _ in 0..<Int.random(in: 0...2, using: &generator) { parts.append(generator.pick(fields)) }
         let content = content(&generator)
         switch Int.random(in: 0...6, using: &generator) {
         case 0...1: return (parts + ["\r\n"]).map { Array($0.utf8) }
         case 2...3:
-            parts += ["Content-Length:", pick([" ", "", "\t "], &generator), "\(content.count)", "\r\n", "\r\n"]
+            parts += ["Content-Length:", generator.pick([" ", "", "\t "]), "\(content.count)", "\r\n", "\r\n"]
             return parts.map { Array($0.utf8) } + [content]
         default:
             parts += [
-                "Transfer-Encoding:", " \(pick(["chunked", "Chunked", "chunked \t"], &generator))", "\r\n", "\r\n",
+                "Transfer-Encoding:", " \(generator.pick(["chunked", "Chunked", "chunked \t"]))", "\r\n", "\r\n",
             ]
             return parts.map { Array($0.utf8) } + chunks(content, &generator)
         }
@@ -69,7 +70,7 @@ struct GeneratedTraffic {
         case 0: []
         case 1: Array("GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
         case 2: Array("0\r\n\r\n".utf8)
-        case 3: (0..<Int.random(in: 0...40, using: &generator)).map { _ in pick([0, 10, 13, 0x30, 0x41], &generator) }
+        case 3: (0..<Int.random(in: 0...40, using: &generator)).map { _ in generator.pick([0, 10, 13, 0x30, 0x41]) }
         case 4: [UInt8](repeating: 0x61, count: Int.random(in: 0...3000, using: &generator))
         default:
             (0..<Int.random(in: 1...20, using: &generator)).map { _ in UInt8.random(in: 0...255, using: &generator) }
@@ -79,20 +80,20 @@ struct GeneratedTraffic {
     private static func chunks(_ content: [UInt8], _ generator: inout SeededGenerator) -> [[UInt8]] {
         var parts: [[UInt8]] = []
         var remaining = content[...]
-        let maxSize = pick([1, 1, 5, 16, 300, 5000], &generator)
+        let maxSize = generator.pick([1, 1, 5, 16, 300, 5000])
         while !remaining.isEmpty {
             let piece = remaining.prefix(Int.random(in: 1...maxSize, using: &generator))
             remaining = remaining.dropFirst(piece.count)
             let size = String(piece.count, radix: 16, uppercase: generator.next() % 2 == 0)
-            parts += [Array(pick(["", "", "", "0", "000"], &generator).utf8), Array(size.utf8)]
+            parts += [Array(generator.pick(["", "", "", "0", "000"]).utf8), Array(size.utf8)]
             parts += [
-                Array(pick(["", "", "", ";a", " ;a=b", "\t;c=\"d;e\"", ";"], &generator).utf8), Array("\r\n".utf8),
+                Array(generator.pick(["", "", "", ";a", " ;a=b", "\t;c=\"d;e\"", ";"]).utf8), Array("\r\n".utf8),
             ]
             parts += [Array(piece), Array("\r\n".utf8)]
         }
-        parts += [Array(pick(["0", "00", "0;last"], &generator).utf8), Array("\r\n".utf8)]
-        for _ in 0..<pick([0, 0, 0, 1, 2], &generator) {
-            parts += [Array(pick(["T: u", "T:", "Content-Length: 7"], &generator).utf8), Array("\r\n".utf8)]
+        parts += [Array(generator.pick(["0", "00", "0;last"]).utf8), Array("\r\n".utf8)]
+        for _ in 0..<generator.pick([0, 0, 0, 1, 2]) {
+            parts += [Array(generator.pick(["T: u", "T:", "Content-Length: 7"]).utf8), Array("\r\n".utf8)]
         }
         return parts + [Array("\r\n".utf8)]
     }
@@ -112,9 +113,9 @@ struct GeneratedTraffic {
     private static func change(_ parts: inout [[UInt8]], _ generator: inout SeededGenerator) {
         let place = Int.random(in: 0...parts.count, using: &generator)
         switch Int.random(in: 0...5, using: &generator) {
-        case 0...3: parts.insert(Array(pick(fragments, &generator).utf8), at: place)
+        case 0...3: parts.insert(Array(generator.pick(fragments).utf8), at: place)
         case 4 where place < parts.count: parts.remove(at: place)
-        case 5 where place < parts.count: parts[place] = Array(pick(fragments, &generator).utf8)
+        case 5 where place < parts.count: parts[place] = Array(generator.pick(fragments).utf8)
         default: break
         }
     }
@@ -122,13 +123,9 @@ struct GeneratedTraffic {
     private static func change(_ bytes: inout [UInt8], _ generator: inout SeededGenerator) {
         let place = Int.random(in: bytes.indices, using: &generator)
         switch Int.random(in: 0...2, using: &generator) {
-        case 0: bytes[place] = pick([0, 9, 10, 13, 32, 0x30, 0x7F, 0xFF], &generator)
+        case 0: bytes[place] = generator.pick([0, 9, 10, 13, 32, 0x30, 0x7F, 0xFF])
         case 1: bytes.remove(at: place)
-        default: bytes.insert(pick([0, 9, 10, 13, 32, 0x3A], &generator), at: place)
+        default: bytes.insert(generator.pick([0, 9, 10, 13, 32, 0x3A]), at: place)
         }
-    }
-
-    private static func pick<Element>(_ elements: [Element], _ generator: inout SeededGenerator) -> Element {
-        elements[Int.random(in: elements.indices, using: &generator)]
     }
 }

@@ -52,6 +52,9 @@ extension Request {
 
     package static func get(_ target: String) -> Request { Request("GET", target) }
 
+    /// Requests a listing in JSON.
+    package static func listing(_ target: String) -> Request { get(target).with("Accept", "application/json") }
+
     package static func versionField(_ version: Interop?) -> [(String, String)] {
         version.map { [("Upload-Draft-Interop-Version", "\($0.rawValue)")] } ?? []
     }

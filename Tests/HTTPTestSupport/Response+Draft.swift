@@ -54,3 +54,24 @@ extension Response {
         return try? JSONDecoder().decode(Problem.self, from: Data(content))
     }
 }
+
+// MARK: - Listings
+
+/// The members of a listing's entry that the tests use.
+package struct ListingEntry: Decodable, Sendable {
+    package let name: String
+    package let url: String
+}
+
+extension Response {
+    /// The entries of a listing in JSON.
+    package func listing() throws -> [ListingEntry] {
+        try JSONDecoder().decode([ListingEntry].self, from: Data(content))
+    }
+
+    /// The URL of the next page of a listing, from its `Link` field.
+    package var nextPage: String? {
+        guard let link = value("Link"), link.hasPrefix("<"), link.hasSuffix(">; rel=\"next\"") else { return nil }
+        return String(link.dropFirst().prefix { $0 != ">" })
+    }
+}

@@ -42,11 +42,11 @@ package final class ScriptedServer: Sendable {
         if case .unix(let path) = listener.address { "unix:\(path)" } else { "http://127.0.0.1:\(port)" }
     }
 
-    // MARK: What has arrived
+    // MARK: Received requests
 
     /// All requests whose head has arrived, in order, with the content that was read of them so far.
     package var requests: [ReceivedRequest] { state.withLock { $0.requests } }
-    /// What arrived in place of a request.
+    /// The inputs that are no valid requests.
     package var malformed: [String] { state.withLock { $0.malformed } }
     /// The largest number of scripts that ran at the same time.
     package var maxConcurrentScripts: Int { state.withLock { $0.maxRunning } }

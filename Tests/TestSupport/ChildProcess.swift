@@ -81,6 +81,13 @@ package final class ChildProcess: Sendable {
         return found
     }
 
+    /// Waits until standard error contains `text`.
+    /// - Returns: all of standard error.
+    @discardableResult
+    package func awaitErrorOutput(containing text: String) throws -> String {
+        try awaitErrorOutput { $0.contains(text) ? $0 : nil }
+    }
+
     /// The peak of the resident memory in bytes (`VmHWM` of proc(5)).
     package func peakResidentBytes() -> Int? {
         guard let status = FileManager.default.contents(atPath: "/proc/\(identifier)/status") else { return nil }

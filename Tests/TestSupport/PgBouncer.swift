@@ -30,6 +30,6 @@ package final class PgBouncer: Sendable {
         // PgBouncer does not run as root.
         for path in [directory.path, file] { try PostgreSQLCluster.assign(path) }
         process = try PostgreSQLCluster.child(Self.program, [file])
-        try process.awaitErrorOutput { $0.contains("process up") ? () : nil }
+        try process.awaitErrorOutput(containing: "process up")
     }
 }

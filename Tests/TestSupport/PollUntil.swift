@@ -14,12 +14,14 @@ package func pollUntil<Found>(within limit: Duration, _ attempt: () throws -> Fo
     }
 }
 
+/// Returns whether `condition` becomes true within the limit. It is evaluated every 10 milliseconds.
+package func eventually(within limit: Duration = .seconds(60), _ condition: () throws -> Bool) rethrows -> Bool {
+    try pollUntil(within: limit) { try condition() ? () : nil } != nil
+}
+
 /// Waits until a process that is no child of this one has ended. The ID of an ended process can exist until its parent
 /// has waited for it, but the command line of such a process is empty.
 package func awaitEnd(of process: pid_t, within limit: Duration = .seconds(60)) -> Bool {
     let path = "/proc/\(process)/cmdline"
-    let hasEnded: Bool? = pollUntil(within: limit) {
-        FileManager.default.contents(atPath: path)?.isEmpty ?? true ? true : nil
-    }
-    return hasEnded == true
+    return eventually(within: limit) { FileManager.default.contents(atPath: path)?.isEmpty ?? true }
 }

@@ -113,7 +113,7 @@ package final class PostgreSQLCluster: Sendable {
         let started = try Self.child(Self.programs + "/postgres", ["-D", data] + options)
         server.withLock { $0 = started }
         Self.running.withLock { $0[directory] = started }
-        try started.awaitErrorOutput { $0.contains("ready to accept") ? () : nil }
+        try started.awaitErrorOutput(containing: "ready to accept")
     }
 
     /// Makes a standby server accept changes.
@@ -179,16 +179,12 @@ package final class PostgreSQLCluster: Sendable {
         let children = process + "/task/\(server.identifier)/children"
         server.kill(SIGSTOP)
         _ = pollUntil(within: .seconds(10)) {
-            server.ending != nil || text(process + "/stat").contains(") T ") ? () : nil
+            server.ending != nil || textOfFile(process + "/stat").contains(") T ") ? () : nil
         }
         if server.ending != nil { return [] }
-        let workers = text(children).split(separator: " ").compactMap { pid_t($0) }
+        let workers = textOfFile(children).split(separator: " ").compactMap { pid_t($0) }
         for worker in workers { Glibc.kill(worker, SIGSTOP) }
         return workers
-    }
-
-    private static func text(_ path: String) -> String {
-        String(decoding: FileManager.default.contents(atPath: path) ?? Data(), as: UTF8.self)
     }
 
     /// Makes the user of the server the owner of a file.

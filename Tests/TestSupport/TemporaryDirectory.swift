@@ -23,3 +23,8 @@ package final class TemporaryDirectory: Sendable {
         return path
     }
 }
+
+/// The text of a file; empty if it cannot be read.
+package func textOfFile(_ path: String) -> String {
+    String(decoding: FileManager.default.contents(atPath: path) ?? Data(), as: UTF8.self)
+}

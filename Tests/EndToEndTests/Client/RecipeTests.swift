@@ -9,65 +9,33 @@ import Testing
 /// Runs the recipes of the articles, and kills them at every point of their run.
 @Suite("Client: recipes that are killed", .blocking(limit: .seconds(30 * 60)))
 struct RecipeTests {
-    private static let bytes = Payload.bytes(1_000_000)
-
-    /// The directories of one transfer through all its runs.
-    private final class Workspace {
-        let directory: TemporaryDirectory
-        let kind: String
-        let url: String
-        var file: String { directory.path + "/file.bin" }
-
-        init(_ kind: String, _ url: String) throws {
-            directory = try TemporaryDirectory()
-            self.kind = kind
-            self.url = url
-            if kind == "upload" { try Data(RecipeTests.bytes).write(to: URL(filePath: file)) }
-        }
-
-        var hasSaved: Bool { access(directory.path + "/saved", F_OK) == 0 }
-
-        /// The time at which the recipe last saved its data.
-        var savedAt: FileStatus.Time? { try? FilePath(directory.path + "/saved").status().modified }
-
-        func start(killAt point: Int? = nil, isPaused: Bool = false) throws -> ChildProcess {
-            try ChildProcess(
-                try ExecutableLocation.beside("TransferRecipes"),
-                [kind, directory.path, file, url] + (isPaused ? ["pause"] : []),
-                environment: point.map { ["ONWARD_KILL_AT": "\($0)"] } ?? [:])
-        }
-
-        func run(killAt point: Int? = nil, isPaused: Bool = false) throws -> (ChildProcess.Ending, String) {
-            let process = try start(killAt: point, isPaused: isPaused)
-            return (try process.awaitEnding(), process.errorOutput)
-        }
-    }
-
     /// Expects one complete file at its destination and nothing left of the transfer, and removes the server's file.
     private func check(
-        _ workspace: Workspace, _ server: ServerProcess, _ source: String, leftFiles: Int = 0
+        _ workspace: RecipeWorkspace, _ server: ServerProcess, _ source: String, leftFiles: Int = 0
     ) throws {
         if workspace.kind == "upload" {
             let names = server.publishedNames()
             #expect(names.count == 1, "\(source): \(names)")
             for name in names {
-                expectSame(server.published(name) ?? [], Self.bytes, "\(source)")
+                expectSame(server.published(name) ?? [], RecipeWorkspace.bytes, "\(source)")
                 #expect(try server.exchange(Request("DELETE", "/files/" + name)).status == 204)
             }
         }
         if workspace.kind == "download" {
-            expectSame([UInt8](FileManager.default.contents(atPath: workspace.file) ?? Data()), Self.bytes, "\(source)")
+            expectSame(
+                [UInt8](FileManager.default.contents(atPath: workspace.file) ?? Data()), RecipeWorkspace.bytes,
+                "\(source)")
             let names = try FileManager.default.contentsOfDirectory(atPath: workspace.directory.path)
             #expect(!names.contains { $0.hasSuffix(".part") }, "\(source): \(names)")
         }
-        let stored = (try? FileManager.default.contentsOfDirectory(atPath: workspace.directory.path + "/storage")) ?? []
+        let stored = workspace.names("storage")
         #expect(stored.count <= leftFiles && !workspace.hasSaved, "\(source): \(stored)")
     }
 
     private func withWorkspaces(_ kind: String, _ body: (ServerProcess, _ url: String) throws -> Void) throws {
         try withServer { server in
             if kind == "download" {
-                _ = try server.publish(Self.bytes, as: "f.bin")
+                _ = try server.publish(RecipeWorkspace.bytes, as: "f.bin")
             }
             try body(server, server.url(kind == "upload" ? "/files/" : "/files/f.bin"))
         }
@@ -79,7 +47,7 @@ struct RecipeTests {
     func firstRun(kind: String) throws {
         try withWorkspaces(kind) { server, url in
             for point in 1...60 {
-                let workspace = try Workspace(kind, url)
+                let workspace = try RecipeWorkspace(kind, url)
                 let (ending, _) = try workspace.run(killAt: point)
                 if ending == .exited(0) {
                     #expect(point > 5)
@@ -101,7 +69,7 @@ struct RecipeTests {
     func resumedRun(kind: String) throws {
         try withWorkspaces(kind) { server, url in
             for point in 1...60 {
-                let workspace = try Workspace(kind, url)
+                let workspace = try RecipeWorkspace(kind, url)
                 let (paused, reason) = try workspace.run(isPaused: true)
                 #expect(paused == .exited(75), "\(reason)")
                 guard workspace.hasSaved else { continue }
@@ -128,14 +96,13 @@ struct RecipeTests {
         try withWorkspaces(kind) { server, url in
             let proxy = try HoldingProxy(
                 upstream: server.port, limit: 300_000, direction: kind == "upload" ? .toServer : .toClient)
-            let workspace = try Workspace(kind, url.replacing(":\(server.port)/", with: ":\(proxy.port)/"))
+            let workspace = try RecipeWorkspace(kind, url.replacing(":\(server.port)/", with: ":\(proxy.port)/"))
             func refuse() throws {
                 let (ending, code) = try workspace.run()
                 #expect(ending == .exited(1) && code == "resume-data-used\n", "\(kind): \(ending) \(code)")
             }
             let first = try workspace.start()
-            let isSaved: Bool? = pollUntil(within: .seconds(60)) { workspace.hasSaved ? true : nil }
-            #expect(isSaved == true)
+            #expect(eventually { workspace.hasSaved })
             try refuse()
             #expect(first.ending == nil, "\(kind): \(first.errorOutput)")
             first.kill(SIGKILL)
@@ -143,8 +110,7 @@ struct RecipeTests {
             let saved = workspace.savedAt
             let second = try workspace.start()
             // The process saves a new checkpoint soon after its start.
-            let isRunning: Bool? = pollUntil(within: .seconds(60)) { workspace.savedAt != saved ? true : nil }
-            #expect(isRunning == true)
+            #expect(eventually { workspace.savedAt != saved })
             try refuse()
             #expect(second.ending == nil, "\(kind): \(second.errorOutput)")
             proxy.release()
@@ -159,7 +125,7 @@ struct RecipeTests {
     func histories(kind: String, seed: UInt64) throws {
         try withWorkspaces(kind) { server, url in
             var random = SeededGenerator(seed: seed)
-            let workspace = try Workspace(kind, url)
+            let workspace = try RecipeWorkspace(kind, url)
             for _ in 0..<8 {
                 let point = Int.random(in: 1...40, using: &random)
                 let (ending, code) = try workspace.run(killAt: point, isPaused: random.oneIn(3))
@@ -179,7 +145,7 @@ struct RecipeTests {
         .enabled(if: FileOperations.isPossible, "needs a compiler for C"), arguments: ["put", "get"])
     func fileOperations(command: String) throws {
         // The file is small, because each write to the partial file is an operation.
-        let bytes = Array(Self.bytes[..<60_000])
+        let bytes = Array(RecipeWorkspace.bytes[..<60_000])
         try withServer { server in
             _ = try server.publish(bytes, as: "f.bin")
             for number in 1...500 {

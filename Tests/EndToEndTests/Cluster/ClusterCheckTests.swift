@@ -103,8 +103,7 @@ struct ClusterCheckTests {
                 let completed = world.completed.count
                 let check = try cluster.run(["check"])
                 #expect(check.ending == .exited(0) && check.output.hasPrefix("checked uploads:"), "\(check.output)")
-                let hasMore: Bool? = pollUntil(within: .seconds(60)) { world.completed.count > completed ? true : nil }
-                #expect(hasMore == true)
+                #expect(eventually { world.completed.count > completed })
             }
             try cluster.nodes[0].crash()
             let check = try cluster.run(["check"])

@@ -56,12 +56,9 @@ struct ClusterCommandTests {
     @Test("requests with an unknown outcome are listed, sent again with the same content, and dropped")
     func outcomes() throws {
         let hold = Hold()
-        let count = Monitor(0)
+        let count = Counter()
         let origin = try ScriptedServer.origin { request, connection in
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
+            let number = count.next()
             if number <= 3 {
                 try connection.discardContent()
                 return connection.close()

@@ -181,10 +181,9 @@ struct ClusterFaultTests {
                 ReverseProxy.haproxy.executable,
                 ["-db", "-f", try directory.file("haproxy.cfg", Array(configuration(of: cluster, at: port).utf8))])
             defer { haproxy.kill(SIGKILL) }
-            let isReady: Bool? = pollUntil(within: .seconds(60)) {
-                (try? RawConnection(port: port).exchange(.get("/readyz")))?.status == 200 ? true : nil
-            }
-            #expect(isReady == true, "\(haproxy.errorOutput)")
+            #expect(
+                eventually { (try? RawConnection(port: port).exchange(.get("/readyz")))?.status == 200 },
+                "\(haproxy.errorOutput)")
             let completed = try withClients(of: cluster, through: port, seed: 17) { random in
                 for round in 0..<3 {
                     let (killed, stopped, partitioned) = (round % 3, (round + 1) % 3, (round + 2) % 3)

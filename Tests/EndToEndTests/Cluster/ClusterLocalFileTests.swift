@@ -36,7 +36,7 @@ struct ClusterLocalFileTests {
         #expect(try server.stop() == .exited(0))
         // The last line of the log reports the end of the server.
         let text: String? = pollUntil(within: .seconds(30)) {
-            let text = String(decoding: FileManager.default.contents(atPath: log) ?? Data(), as: UTF8.self)
+            let text = textOfFile(log)
             return text.contains("exited with 0") ? text : nil
         }
         return try #require(text).split(separator: "\n").filter { line in

@@ -60,10 +60,7 @@ struct ClusterOperationTests {
             #expect(without["onward_database_transactions_total{result=\"unavailable\"}"] >= 10)
             try cluster.database.start()
             try node.awaitReadiness()
-            let found: Bool? = pollUntil(within: .seconds(60)) {
-                messages(node).contains { $0.hasPrefix("the database works again; ") } ? true : nil
-            }
-            #expect(found == true)
+            #expect(eventually { messages(node).contains { $0.hasPrefix("the database works again; ") } })
             let all = messages(node)
             #expect(all.count { $0.hasPrefix("the database is unavailable: ") } == 1, "\(all)")
             #expect(all.count { $0.hasPrefix("the database works again; ") } == 1, "\(all)")

@@ -120,7 +120,7 @@ struct ClusterTests {
             let node = try ServerProcess(
                 [], environment: cluster.storage.environment, storage: Array(cluster.nodes[0].storage.prefix(4)))
             defer { node.process.kill(SIGKILL) }
-            try node.process.awaitErrorOutput { $0.contains("set --catalog-direct") ? () : nil }
+            try node.awaitLog("set --catalog-direct")
             let response = try node.exchange(.get("/readyz"))
             #expect(response.status == 503 && response.problem?.reasons == ["notifications-missing"])
             #expect(try node.exchange(.get("/healthz")).status == 200)

@@ -39,8 +39,7 @@ struct BlockedReportTests {
     private let bytes = Payload.bytes(3_000_000)
 
     private func expectDone(_ home: CommandHome, _ isThere: () -> Bool) {
-        let isDone: Bool? = pollUntil(within: .seconds(60)) { isThere() && home.stateNames.isEmpty ? true : nil }
-        #expect(isDone == true)
+        #expect(eventually { isThere() && home.stateNames.isEmpty })
     }
 
     @Test(
@@ -85,10 +84,7 @@ struct BlockedReportTests {
             let proxy = try HoldingProxy(upstream: server.port, limit: 500_000)
             let words = ["put"] + options + [try home.file(bytes), proxy.url + "/files/a.bin"]
             let run = try Run(home, words)
-            let hasArrived: Bool? = pollUntil(within: .seconds(60)) {
-                server.unfinished.values.contains { $0 > 100_000 } ? true : nil
-            }
-            #expect(hasArrived == true)
+            #expect(eventually { server.unfinished.values.contains { $0 > 100_000 } })
             run.process.kill(SIGTERM)
             #expect(try run.process.awaitEnding(within: .seconds(20)) == .exited(75))
             proxy.release()

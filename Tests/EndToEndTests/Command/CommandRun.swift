@@ -25,6 +25,11 @@ final class CommandHome: Sendable {
             .sorted()
     }
 
+    /// The names of the lists of the files that a command has sent.
+    func lists() throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: states).filter { $0.hasSuffix(".done") }
+    }
+
     /// Writes a file and returns its path.
     func file(_ bytes: [UInt8], _ name: String = "big.bin") throws -> String {
         try Data(bytes).write(to: URL(filePath: path + "/" + name))
@@ -118,6 +123,14 @@ final class CommandRun: Sendable {
             let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
             return Event(try #require(object, "\(line)", sourceLocation: sourceLocation))
         }
+    }
+
+    /// The files in the events `completed`, relative to a folder: sorted, with a mark for those that were unchanged.
+    func completed(below root: String) throws -> [String] {
+        try objects().filter { $0.name == "completed" }.map { event in
+            let path = (event.text("file") ?? "").replacing(root + "/", with: "")
+            return event.members["unchanged"] as? Bool == true ? path + " unchanged" : path
+        }.sorted()
     }
 
     /// Waits for an object of this event that satisfies the condition, and returns the last such object.

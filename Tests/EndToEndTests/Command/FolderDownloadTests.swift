@@ -23,14 +23,6 @@ struct FolderDownloadTests {
 
     private func content(_ path: String) -> [UInt8]? { FileManager.default.contents(atPath: path).map { Array($0) } }
 
-    /// The files in the events `completed`, relative to a folder: sorted, with a mark for those that were unchanged.
-    private func completed(_ run: CommandRun, _ root: String) throws -> [String] {
-        try run.objects().filter { $0.name == "completed" }.map { event in
-            let path = (event.text("file") ?? "").replacing(root + "/", with: "")
-            return event.members["unchanged"] as? Bool == true ? path + " unchanged" : path
-        }.sorted()
-    }
-
     @Test("All files and empty folders are received, and a second run receives only what has changed")
     func twice() throws {
         try withServer { server in
@@ -41,17 +33,17 @@ struct FolderDownloadTests {
             let command = ["get", "--json", "-r", server.url("/files/x/"), root]
             let first = try home.run(command)
             try first.expect(0)
-            #expect(try completed(first, root) == files.keys.sorted())
+            #expect(try first.completed(below: root) == files.keys.sorted())
             for (path, bytes) in files { #expect(content(root + "/" + path) == bytes, "\(path)") }
             #expect(FilePath(root + "/nothing/in/it").isDirectory)
             let second = try home.run(command)
             try second.expect(0)
-            #expect(try completed(second, root) == files.keys.map { $0 + " unchanged" }.sorted())
+            #expect(try second.completed(below: root) == files.keys.map { $0 + " unchanged" }.sorted())
             // Another file of the same size, probably in the same second.
             try server.place([3, 2, 1], as: "x/a")
             let third = try home.run(command)
             try third.expect(0)
-            #expect(try completed(third, root).filter { !$0.hasSuffix(" unchanged") } == ["a"])
+            #expect(try third.completed(below: root).filter { !$0.hasSuffix(" unchanged") } == ["a"])
             #expect(content(root + "/a") == [3, 2, 1])
             try Data([3, 3, 3]).write(to: URL(filePath: root + "/a"))
             try home.run(command).expect(0)
@@ -74,7 +66,7 @@ struct FolderDownloadTests {
                 #expect(try FilePath(root + "/" + name).status().modified.seconds == 1_700_000_000)
             }
             let again = try home.run(command)
-            #expect(try completed(again, root) == ["a unchanged", "big.bin unchanged"])
+            #expect(try again.completed(below: root) == ["a unchanged", "big.bin unchanged"])
             let metrics = try server.metrics { $0.requests - before >= 4 }
             #expect(metrics.requests - before == 4 && !metrics.values.keys.contains { $0.contains("method=\"HEAD\"") })
         }

@@ -21,14 +21,6 @@ struct FolderUploadTests {
         return root
     }
 
-    /// The files in the events `completed`, relative to a folder: sorted, with a mark for those that were unchanged.
-    private func completed(_ run: CommandRun, _ root: String) throws -> [String] {
-        try run.objects().filter { $0.name == "completed" }.map { event in
-            let path = (event.text("file") ?? "").replacing(root + "/", with: "")
-            return event.members["unchanged"] as? Bool == true ? path + " unchanged" : path
-        }.sorted()
-    }
-
     private func tables(_ home: CommandHome) -> [String] {
         ((try? FileManager.default.contentsOfDirectory(atPath: home.states)) ?? []).filter { $0.hasSuffix(".sent") }
     }
@@ -46,11 +38,11 @@ struct FolderUploadTests {
             let command = ["put", "--json", "-r", root, server.url("/files/x/")]
             let first = try home.run(command)
             try first.expect(0)
-            #expect(try completed(first, root) == files.keys.sorted())
+            #expect(try first.completed(below: root) == files.keys.sorted())
             for (path, bytes) in files { #expect(server.published("x/" + path) == bytes, "\(path)") }
             let second = try home.run(command)
             try second.expect(0)
-            #expect(try completed(second, root) == files.keys.map { $0 + " unchanged" }.sorted())
+            #expect(try second.completed(below: root) == files.keys.map { $0 + " unchanged" }.sorted())
             // The size and the time stay the same.
             let time = timespec(tv_sec: 1_700_000_000, tv_nsec: 0)
             #expect(utimensat(AT_FDCWD, root + "/a", [time, time], 0) == 0)
@@ -59,7 +51,7 @@ struct FolderUploadTests {
             #expect(utimensat(AT_FDCWD, root + "/a", [time, time], 0) == 0)
             let third = try home.run(command)
             try third.expect(0)
-            #expect(try completed(third, root).filter { !$0.hasSuffix(" unchanged") } == ["a"])
+            #expect(try third.completed(below: root).filter { !$0.hasSuffix(" unchanged") } == ["a"])
             #expect(server.published("x/a") == [3, 2, 1])
             #expect(home.stateNames == [] && tables(home) == [])
         }
@@ -83,7 +75,7 @@ struct FolderUploadTests {
                 variables: [("XDG_STATE_HOME", home.path + "/state")], timeout: .seconds(120)
             ).run()
             #expect(run.outcome == .ended(.exited(0)), "\(run.summary)")
-            let calls = String(decoding: FileManager.default.contents(atPath: log) ?? Data(), as: UTF8.self)
+            let calls = textOfFile(log)
                 .split(separator: "\n")
             // sendto(9, "PUT "..., 10154, …
             let sizes = calls.filter { $0.contains("\"PUT ") }.compactMap { Int($0.split(separator: ", ")[2]) }

@@ -5,17 +5,9 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Whether this process may mount file systems.
-private let canMount: Bool = {
-    guard let directory = try? TemporaryDirectory() else { return false }
-    guard mount("tmpfs", directory.path, "tmpfs", 0, "size=64k") == 0 else { return false }
-    umount2(directory.path, Int32(MNT_DETACH))
-    return true
-}()
-
 @Suite(
     "Command: a full disk in the state directory", .blocking,
-    .enabled(if: canMount, "needs root, to mount a small tmpfs"))
+    .enabled(if: SmallDisk.isPossible, SmallDisk.requirement))
 struct FullStateDiskTests {
     @Test("if a state cannot be saved, the command reports that the earlier state is usable, and later resumes from it")
     func olderState() throws {
@@ -25,24 +17,19 @@ struct FullStateDiskTests {
             let file = try home.file(bytes)
             let states = home.path + "/small"
             #expect(mkdir(states, 0o700) == 0)
-            guard mount("tmpfs", states, "tmpfs", 0, "size=256k,mode=700") == 0 else {
-                throw Errno.current
-            }
-            defer { umount2(states, Int32(MNT_DETACH)) }
+            let disk = try SmallDisk(on: states, "size=256k,mode=700")
+            defer { disk.unmount() }
             let command = ["put", file, server.url("/files/a.bin")]
             let environment = ["XDG_STATE_HOME": states]
             let run = try home.start(command + ["--json", "--limit-rate", "1M"], environment: environment)
             _ = try run.awaitEvent("progress") { ($0.number("acknowledged") ?? 0) > 0 }
-            let handle = try #require(fopen(states + "/ballast", "we"))
-            let block = [UInt8](repeating: 0, count: 4096)
-            while fwrite(block, 1, block.count, handle) == block.count, fflush(handle) == 0 {}
-            fclose(handle)
+            let ballast = try SmallDisk.fill(states)
             let moved = try run.awaitEvent("progress").number("sent") ?? 0
             _ = try run.awaitEvent("progress") { ($0.number("sent") ?? 0) > moved + 1_500_000 }
             run.process.kill(SIGINT)
             try run.expect(74)
             #expect(run.errors.contains("is still usable. Correct the cause"), "\(run.errors)")
-            #expect(unlink(states + "/ballast") == 0)
+            #expect(unlink(ballast) == 0)
             let again = try home.start(command + ["--json"], environment: environment)
             try again.expect(0)
             #expect(try again.objects().contains { $0.name == "resumed" }, "\(again.output)")
@@ -62,23 +49,17 @@ struct FullStateDiskTests {
         let files = try ["a", "b"].map { try home.file([1, 2, 3], $0) }
         let states = home.path + "/small"
         #expect(mkdir(states, 0o700) == 0)
-        guard mount("tmpfs", states, "tmpfs", 0, "size=256k,mode=700") == 0 else { throw Errno.current }
-        defer { umount2(states, Int32(MNT_DETACH)) }
+        let disk = try SmallDisk(on: states, "size=256k,mode=700")
+        defer { disk.unmount() }
         let environment = ["XDG_STATE_HOME": states]
         let run = try home.start(["put"] + files + [server.url + "/files/"], environment: environment)
         // The state is in the list before the content is sent.
-        let isSent: Bool? = pollUntil(within: .seconds(60)) {
-            server.requests.first?.isComplete == true ? true : nil
-        }
-        #expect(isSent == true)
-        let handle = try #require(fopen(states + "/ballast", "we"))
-        let block = [UInt8](repeating: 0, count: 4096)
-        while fwrite(block, 1, block.count, handle) == block.count, fflush(handle) == 0 {}
-        fclose(handle)
+        #expect(eventually { server.requests.first?.isComplete == true })
+        let ballast = try SmallDisk.fill(states)
         run.process.kill(SIGTERM)
         try run.expect(74)
         #expect(run.errors.contains("onward put: a: the state to resume from cannot be saved"), "\(run.errors)")
-        #expect(unlink(states + "/ballast") == 0)
+        #expect(unlink(ballast) == 0)
         let status = try home.start("status", "--json", environment: environment)
         try status.expect(0)
         #expect(try status.objects().compactMap { $0.text("file") } == [files[0]])

@@ -8,11 +8,6 @@ import Testing
 
 @Suite("Command: put of several files, completed by other commands", .blocking)
 struct SeveralFilesTests {
-    /// The names of the lists of the completed files of a command.
-    private func lists(_ home: CommandHome) throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: home.states).filter { $0.hasSuffix(".done") }
-    }
-
     /// Interrupts a command with two files during the second file.
     /// - Returns: The arguments of the command.
     private func interrupt(_ home: CommandHome, _ url: String) throws -> [String] {
@@ -23,7 +18,7 @@ struct SeveralFilesTests {
         _ = try run.awaitEvent("progress") { ($0.number("sent") ?? 0) > 300_000 }
         run.process.kill(SIGTERM)
         try run.expect(75)
-        #expect(try lists(home).count == 1)
+        #expect(try home.lists().count == 1)
         return command
     }
 
@@ -40,12 +35,12 @@ struct SeveralFilesTests {
             let home = try CommandHome()
             let command = try interrupt(home, server.url("/files/"))
             try home.run(what == "put" ? ["put", command[3], command[4]] : ["resume"]).expect(0)
-            #expect(try lists(home) == [])
+            #expect(try home.lists() == [])
             let again = try home.run(command)
             try again.expect(0)
             #expect(try files(again, "started") == [command[2], command[3]])
             #expect(server.publishedNames().count == 4)
-            #expect(try lists(home) == [])
+            #expect(try home.lists() == [])
         }
     }
 
@@ -63,9 +58,9 @@ struct SeveralFilesTests {
                 _ = try run.awaitEvent("completed") { _ in true }
                 run.process.kill(SIGTERM)
                 try run.expect(75)
-                #expect(try lists(home).count == 1)
+                #expect(try home.lists().count == 1)
                 try home.run(command).expect(0)
-                #expect(try lists(home) == [])
+                #expect(try home.lists() == [])
             }
             let names = (0..<8).flatMap { round in
                 ["round-\(round)"] + (0..<Self.countBetween).map { "round-\(round)/file-\($0)" }
@@ -80,7 +75,7 @@ struct SeveralFilesTests {
             let home = try CommandHome()
             let command = try interrupt(home, server.url("/files/"))
             try home.run("cancel", String(try #require(home.stateNames.first).dropLast(".state".count))).expect(0)
-            #expect(try lists(home) == [])
+            #expect(try home.lists() == [])
             let again = try home.run(command)
             try again.expect(0)
             #expect(try files(again, "started") == [command[2], command[3]])
@@ -96,7 +91,7 @@ struct SeveralFilesTests {
             try again.expect(0)
             #expect(again.errors.contains("small.bin was already sent by an earlier run"))
             #expect(!again.errors.contains("Sent small.bin") && again.errors.contains("Sent big.bin"))
-            #expect(try lists(home) == [])
+            #expect(try home.lists() == [])
         }
     }
 
@@ -132,7 +127,7 @@ struct SeveralFilesTests {
         for number in 0..<6 {
             _ = try home.run("put", shared, try home.file([1], "rejected-\(number)"), server.url + "/files/")
         }
-        let names = try lists(home)
+        let names = try home.lists()
         #expect(names.count == 6)
         others.withLock { $0 = names }
         let run = try home.run("put", shared, last, server.url + "/files/")
@@ -162,7 +157,7 @@ struct SeveralFilesTests {
         // Only the file in flight is sent twice.
         #expect(posts.count <= files.count + 1 && posts.count >= files.count, "\(before) \(posts.count)")
         #expect(posts.count - min(before, posts.count) <= files.count - completed + 1)
-        #expect(try lists(home) == [])
+        #expect(try home.lists() == [])
     }
 
     /// The number of files: `ONWARD_FILES`.
@@ -187,7 +182,7 @@ struct SeveralFilesTests {
             #expect(try again.process.awaitEnding(within: .seconds(1200)) == .exited(0), "\(again.errors)")
             let contents = server.publishedNames().compactMap { server.published($0) }
             #expect(contents.count == Self.count && Set(contents).count == Self.count, "\(contents.count)")
-            #expect(try lists(home) == [] && home.stateNames == [])
+            #expect(try home.lists() == [] && home.stateNames == [])
         }
     }
 
@@ -209,21 +204,14 @@ struct SeveralFilesTests {
         #expect((1...20).contains(slow.withLock { $0 }))
     }
 
-    /// A server that announces an upload resource for each file, and responds to the first request. It responds to the
-    /// others when `count` requests have arrived.
+    /// A server that responds to the first request, and to the others when `count` requests have arrived.
     private func resumable(waitingFor count: Int) throws -> ScriptedServer {
         let arrived = Monitor(0)
-        return try ScriptedServer { request, reply in
-            if request.method != "POST" { return try reply.respond(204) }
-            let number = arrived.withLock { arrived in
-                arrived += 1
-                return arrived
-            }
-            try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/\(number)")]))
-            try reply.discardContent()
+        return try ScriptedServer.announcing { number, reply in
+            arrived.withLock { $0 += 1 }
             arrived.notifyAll()
             if number > 1 { _ = arrived.wait(until: Deadline(in: .seconds(30)).nanoseconds) { $0 >= count ? () : nil } }
-            try reply.respond(201, ["Upload-Complete": "?1", "Location": "/files/\(number)"])
+            try reply.respondCreated(number)
         }
     }
 
@@ -243,7 +231,7 @@ struct SeveralFilesTests {
         let events = try run.objects()
         #expect(events.allSatisfy { files.contains($0.text("file") ?? "") })
         #expect(home.stateNames == [])
-        #expect(try lists(home) == [])
+        #expect(try home.lists() == [])
     }
 
     @Test("--jobs sets how many files are sent at the same time, even if the server cannot resume")
@@ -280,10 +268,7 @@ struct SeveralFilesTests {
         let files = try (0..<3).map { try home.file([UInt8($0)], "\($0)") }
         let command = ["put"] + files + [server.url + "/files/"]
         let run = try home.start(command)
-        let areSent: Bool? = pollUntil(within: .seconds(60)) {
-            server.requests.filter(\.isComplete).count == 3 ? true : nil
-        }
-        #expect(areSent == true)
+        #expect(eventually { server.requests.filter(\.isComplete).count == 3 })
         run.process.kill(SIGKILL)
         _ = try run.process.awaitEnding()
         // The state of so short an upload is only in the list.
@@ -296,7 +281,7 @@ struct SeveralFilesTests {
         try home.run("cancel", name).expect(0)
         #expect(server.requests.contains { $0.method == "DELETE" && $0.target.hasPrefix("/u/") })
         #expect(home.stateNames.count == 1)
-        #expect(try lists(home) == [])
+        #expect(try home.lists() == [])
         // A state that was removed is not restored.
         #expect(try home.run("status", "--json").objects().count == 1)
     }
@@ -325,12 +310,12 @@ struct SeveralFilesTests {
                         .compactMap { server.published($0) }
                 }
                 // A command that has removed its list is complete: the same command would send all files again.
-                let isComplete = try contents().count == 4 && lists(home) == []
+                let isComplete = try contents().count == 4 && home.lists() == []
                 if !isComplete { try home.run(command).expect(0) }
                 let sent = contents()
                 #expect(sent.count == 4 && Set(sent).count == 4, "\(moment): \(sent.count)")
                 #expect(home.stateNames == [], "\(moment)")
-                #expect(try lists(home) == [], "\(moment)")
+                #expect(try home.lists() == [], "\(moment)")
                 if ending == .exited(0) {
                     #expect(number > 20)
                     return
@@ -382,10 +367,7 @@ struct SeveralFilesTests {
         try home.run("put", "--retries", "0", second, server.url + "/files/").expect(75)
         // The server does not respond to the deletion of the earlier upload of b.bin.
         let run = try home.start("put", "--restart", first, second, server.url + "/files/")
-        let isStalled: Bool? = pollUntil(within: .seconds(60)) {
-            server.requests.contains { $0.method == "DELETE" } ? true : nil
-        }
-        #expect(isStalled == true)
+        #expect(eventually { server.requests.contains { $0.method == "DELETE" } })
         let locks = try FileManager.default.contentsOfDirectory(atPath: home.states).filter { $0.hasSuffix(".lock") }
         #expect(locks.count == 1 && locks.allSatisfy { $0.hasPrefix("b.bin") }, "\(locks)")
         run.process.kill(SIGKILL)
@@ -401,7 +383,7 @@ struct SeveralFilesTests {
         let files = try ["a", "b"].map { try home.file([1], $0) }
         let run = try home.run(["put"] + files + [server.url + "/files/"])
         try run.expect(77)
-        #expect(try lists(home) == [])
+        #expect(try home.lists() == [])
         for name in ["a", "b"] { #expect(run.errors.contains("onward put: \(name): The server"), "\(run.errors)") }
     }
 }

@@ -8,44 +8,16 @@ import Testing
 
 @Suite("Command: files that are sent at the same time", .blocking)
 struct SimultaneousUploadsTests {
-    /// The names of a command's lists of sent files.
-    private func lists(_ home: CommandHome) throws -> [String] {
-        try FileManager.default.contentsOfDirectory(atPath: home.states).filter { $0.hasSuffix(".done") }
-    }
-
-    /// A server that announces an upload resource for each file, and then calls `script`.
-    /// - Parameter script: gets the number of the upload, from 1 on.
-    private func resumable(_ script: @escaping @Sendable (Int, Reply) throws -> Void) throws -> ScriptedServer {
-        let count = Monitor(0)
-        return try ScriptedServer { request, reply in
-            if request.method != "POST" { return try reply.respond(204) }
-            let number = count.withLock { count in
-                count += 1
-                return count
-            }
-            try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/\(number)")]))
-            try reply.discardContent()
-            try script(number, reply)
-        }
-    }
-
-    private func created(_ number: Int, _ reply: Reply) throws {
-        try reply.respond(201, ["Upload-Complete": "?1", "Location": "/files/\(number)"])
-    }
-
     /// Waits until the content of this number of requests has arrived.
     private func awaitContent(_ server: ScriptedServer, _ count: Int) {
-        let isThere: Bool? = pollUntil(within: .seconds(60)) {
-            server.requests.filter(\.isComplete).count == count ? true : nil
-        }
-        #expect(isThere == true)
+        #expect(eventually { server.requests.filter(\.isComplete).count == count })
     }
 
     @Test(
         "A second run of the same command does not remove the list of the running one",
         arguments: [[], ["--restart"]])
     func secondRun(_ options: [String]) throws {
-        let server = try resumable { _, reply in reply.stall() }
+        let server = try ScriptedServer.announcing { _, reply in reply.stall() }
         let home = try CommandHome()
         let files = try ["a", "b"].map { try home.file([1], $0) }
         let command = ["put"] + files + [server.url + "/files/"]
@@ -54,7 +26,7 @@ struct SimultaneousUploadsTests {
         let second = try home.run(["put"] + options + command.dropFirst())
         try second.expect(75)
         #expect(second.errors.contains("onward put: a: process"), "\(second.errors)")
-        #expect(try lists(home).count == 1)
+        #expect(try home.lists().count == 1)
         run.process.kill(SIGKILL)
         _ = try run.process.awaitEnding()
         let status = try home.run("status", "--json")
@@ -70,7 +42,7 @@ struct SimultaneousUploadsTests {
         let run = try home.start(command)
         #expect(server.awaitRequests(1))
         try home.run(command).expect(75)
-        #expect(try lists(home).count == 1)
+        #expect(try home.lists().count == 1)
         run.process.kill(SIGKILL)
         _ = try run.process.awaitEnding()
     }
@@ -93,7 +65,7 @@ struct SimultaneousUploadsTests {
         let run = try home.start("put", first, second, server.url + "/files/")
         awaitContent(server, 1)
         try home.run("cancel", name).expect(0)
-        #expect(try lists(home).count == 1)
+        #expect(try home.lists().count == 1)
         run.process.kill(SIGKILL)
         _ = try run.process.awaitEnding()
         let status = try home.run("status", "--json")
@@ -144,13 +116,12 @@ struct SimultaneousUploadsTests {
             if number == 2 { #expect(FileManager.default.createFile(atPath: hold, contents: nil)) }
             try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/\(number)")]))
             if number == 2 {
-                let isHeld: Bool? = pollUntil(within: .seconds(60)) { synchronizations() == 3 ? true : nil }
-                #expect(isHeld == true)
+                #expect(eventually { synchronizations() == 3 })
                 state.withLock { $0.isHeld = true }
                 state.notifyAll()
             }
             try reply.discardContent()
-            try created(number, reply)
+            try reply.respondCreated(number)
         }
         let files = try (0..<count).map { try home.file([1], "f\($0)") }
         let run = try home.start(
@@ -164,8 +135,8 @@ struct SimultaneousUploadsTests {
 
     @Test("After a signal, there is a message with the name of each file, and the advice is printed once")
     func paused() throws {
-        let server = try resumable { number, reply in
-            if number > 1 { reply.stall() } else { try created(number, reply) }
+        let server = try ScriptedServer.announcing { number, reply in
+            if number > 1 { reply.stall() } else { try reply.respondCreated(number) }
         }
         let home = try CommandHome()
         let files = try (0..<4).map { try home.file([1], "f\($0)") }
@@ -199,7 +170,7 @@ struct SimultaneousUploadsTests {
             if number > 1, !isOpen {
                 _ = state.wait(until: Deadline(in: .seconds(60)).nanoseconds) { $0.isOpen ? () : nil }
             }
-            try created(number, reply)
+            try reply.respondCreated(number)
         }
         let home = try CommandHome()
         let files = try (0..<72).map { try home.file([1], "f\($0)") }

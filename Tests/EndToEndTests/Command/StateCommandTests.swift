@@ -78,7 +78,7 @@ struct StateCommandTests {
             #expect(!server.unfinished.isEmpty)
             try home.run("cancel", home.states + "/" + state).expect(0)
             #expect(home.stateNames == [])
-            _ = try server.process.awaitErrorOutput { $0.contains(" DELETE ") ? true : nil }
+            try server.awaitLog(" DELETE ")
             #expect(server.unfinished.isEmpty)
             try home.run("cancel", home.states + "/" + state).expect(66)
             try home.run("cancel", "nothing").expect(66)

@@ -119,7 +119,7 @@ struct UsageTests {
             let content = Payload.bytes(1000)
             _ = try home.file(content)
             let server = try ServerProcess(options, startedBy: ["/bin/sh", "-c", #"exec "$0" "$@" 1>&2"#])
-            let text = try server.process.awaitErrorOutput { $0.contains(" -C - -o copy.bin") ? $0 : nil }
+            let text = try server.awaitLog(" -C - -o copy.bin")
             let commands = text.split(separator: "\n")
                 .filter { $0.hasPrefix("  ") && !$0.contains("curl") && !$0.contains("Upload-Complete") }
             #expect(commands.count == 2, "\(text)")

@@ -59,10 +59,7 @@ struct GatewayAuthorizationCachingTests {
         try application.withServer { server in
             _ = try server.exchange(.get("/files/"))
             application.decide(Application.always("403 No"))
-            let refused = try pollUntil(within: .seconds(30)) { () -> Bool? in
-                try server.exchange(.get("/files/")).status == 403 ? true : nil
-            }
-            #expect(refused == true)
+            #expect(try eventually(within: .seconds(30)) { try server.exchange(.get("/files/")).status == 403 })
             #expect(application.asked.count == 2)
         }
     }

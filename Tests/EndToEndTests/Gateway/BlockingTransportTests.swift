@@ -57,11 +57,11 @@ struct BlockingTransportTests {
             adjust(&request)
             return transport.start(request)
         }
-        let haveArrived: Bool? = pollUntil(within: .seconds(30)) {
-            for exchange in exchanges { exchange.step(until: SystemClock.monotonicNanoseconds()) }
-            return origin.requests.count == before + count ? true : nil
-        }
-        #expect(haveArrived == true)
+        #expect(
+            eventually(within: .seconds(30)) {
+                for exchange in exchanges { exchange.step(until: SystemClock.monotonicNanoseconds()) }
+                return origin.requests.count == before + count
+            })
         hold.withLock { $0 }.release()
         for exchange in exchanges { try expectOK(exchange) }
     }
@@ -70,8 +70,9 @@ struct BlockingTransportTests {
     private func expectOpen(
         _ origin: ScriptedServer, _ count: Int, sourceLocation: SourceLocation = #_sourceLocation
     ) {
-        let isReached: Bool? = pollUntil(within: .seconds(30)) { origin.openConnections == count ? true : nil }
-        #expect(isReached == true, "\(origin.openConnections) connections", sourceLocation: sourceLocation)
+        #expect(
+            eventually(within: .seconds(30)) { origin.openConnections == count },
+            "\(origin.openConnections) connections", sourceLocation: sourceLocation)
     }
 
     // MARK: The connections that are kept

@@ -110,10 +110,7 @@ struct GatewayEventOutageTests {
             #expect(
                 endpoint.awaitAccepted(5, within: .seconds(60)).allSatisfy { $0.data.target.hasPrefix("/files/good") })
             // Each rejected event is tried.
-            let areTried: Bool? = pollUntil(within: .seconds(60)) {
-                Set(endpoint.attempts.map(\.id)).count == 1505 ? true : nil
-            }
-            #expect(areTried == true)
+            #expect(eventually { Set(endpoint.attempts.map(\.id)).count == 1505 })
             endpoint.respond { _ in .status("200 OK") }
             #expect(endpoint.awaitAccepted(1505, within: .seconds(120)).repeated.isEmpty)
             _ = try server.metrics { $0[Self.waiting] == 0 && $0[Self.setAside] == 0 }

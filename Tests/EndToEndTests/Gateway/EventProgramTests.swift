@@ -24,11 +24,6 @@ struct GatewayEventProgramTests {
         ) { try body($0, directory.path) }
     }
 
-    /// The text of a file; empty if it does not exist.
-    private func text(_ path: String) -> String {
-        String(decoding: FileManager.default.contents(atPath: path) ?? Data(), as: UTF8.self)
-    }
-
     @Test("the program gets the event on standard input, and nothing else of the server's environment")
     func input() throws {
         let script = """
@@ -41,8 +36,8 @@ struct GatewayEventProgramTests {
             let location = try server.begin(.v8, "/files/x", [1])
             #expect(try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([2]))).status == 201)
             _ = try server.metrics { $0["onward_events_delivered_total"] == 2 }
-            #expect(text(directory + "/types") == "onward.upload.created\nonward.upload.completed\n")
-            let names = Set(text(directory + "/names").split(separator: "\n").map(String.init))
+            #expect(textOfFile(directory + "/types") == "onward.upload.created\nonward.upload.completed\n")
+            let names = Set(textOfFile(directory + "/names").split(separator: "\n").map(String.init))
             // The shell itself adds the last variables.
             let allowed: Set = [
                 "PATH", "HOME", "LANG", "TZ", "ONWARD_EVENT_ID", "ONWARD_EVENT_TYPE", "PWD", "OLDPWD", "SHLVL", "_",
@@ -52,11 +47,12 @@ struct GatewayEventProgramTests {
             let files = try FileManager.default.contentsOfDirectory(atPath: directory).filter { $0.hasSuffix(".json") }
             #expect(files.count == 2)
             for file in files {
-                let event = try JSONDecoder().decode(ReceivedEvent.self, from: Data(text(directory + "/" + file).utf8))
+                let event = try JSONDecoder().decode(
+                    ReceivedEvent.self, from: Data(textOfFile(directory + "/" + file).utf8))
                 #expect(event.id + ".json" == file && event.data.target == "/files/x")
             }
             // The shell has its script and its saved output in addition.
-            let descriptors = Set(text(directory + "/descriptors").split(separator: "\n").map(String.init))
+            let descriptors = Set(textOfFile(directory + "/descriptors").split(separator: "\n").map(String.init))
             #expect(descriptors.isSubset(of: ["0", "1", "2", "10", "11", "255"]), "\(descriptors)")
             #expect(!server.log.contains("could not be delivered"), "\(server.log)")
         }
@@ -71,7 +67,7 @@ struct GatewayEventProgramTests {
         try withProgram(script) { server, directory in
             try server.store(["/files/x"])
             _ = try server.metrics { $0["onward_events_delivered_total"] == 1 }
-            #expect(text(directory + "/runs") == "x\nx\n")
+            #expect(textOfFile(directory + "/runs") == "x\nx\n")
             #expect(
                 server.log.contains("no space left: onward.upload.completed second line; the server will try again"))
             #expect(server.log.contains("status 3"), "\(server.log)")
@@ -83,7 +79,7 @@ struct GatewayEventProgramTests {
         try withProgram("echo $$ > first; sleep 300 & echo $! > child; exit 0") { server, directory in
             try server.store(["/files/x"])
             _ = try server.metrics { $0["onward_events_delivered_total"] == 1 }
-            let child = try #require(pid_t(text(directory + "/child").dropLast()))
+            let child = try #require(pid_t(textOfFile(directory + "/child").dropLast()))
             #expect(pollUntil(within: .seconds(10)) { Self.isRunning(child) ? nil : true } == true)
         }
     }
@@ -98,13 +94,13 @@ struct GatewayEventProgramTests {
         try withProgram(script, "timeout=1s") { server, directory in
             try server.store(["/files/x"])
             _ = try server.metrics { $0["onward_events_failed_attempts_total"] >= 1 }
-            #expect(text(directory + "/signals").hasPrefix("TERM\n"))
+            #expect(textOfFile(directory + "/signals").hasPrefix("TERM\n"))
             // The attempt is counted before it is logged.
             try CheckFixture.expectLog(server, "exceeded the time limit")
             let event = String(try server.events("list").output.prefix(32))
             #expect(try server.events("drop", event).output == "events dropped: 1\n")
             for name in ["self", "background", "child"] {
-                let process = try #require(pid_t(text(directory + "/" + name).dropLast()))
+                let process = try #require(pid_t(textOfFile(directory + "/" + name).dropLast()))
                 // The event may have been tried again in the meantime.
                 #expect(pollUntil(within: .seconds(20)) { Self.isRunning(process) ? nil : true } == true, "\(name)")
             }
@@ -138,9 +134,7 @@ struct GatewayEventProgramTests {
             #expect(rename(directory + "/program", moved) == 0)
             try server.store(["/files/x"])
             _ = try server.metrics { $0["onward_events_failed_attempts_total"] >= 1 }
-            _ = try server.process.awaitErrorOutput { text -> Bool? in
-                text.contains("could not be started: No such file") ? true : nil
-            }
+            try server.awaitLog("could not be started: No such file")
             #expect(rename(moved, directory + "/program") == 0)
             _ = try server.metrics { $0["onward_events_delivered_total"] == 1 }
             #expect(FileManager.default.createFile(atPath: directory + "/stay", contents: nil))

@@ -185,8 +185,7 @@ final class Hold: Sendable {
     private let isReleased = Monitor(false)
 
     func release() {
-        isReleased.withLock { $0 = true }
-        isReleased.notifyAll()
+        isReleased.raise()
     }
 
     /// Waits for the release, or for a minute.

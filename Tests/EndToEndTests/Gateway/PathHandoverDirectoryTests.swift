@@ -210,9 +210,7 @@ struct GatewayPathHandoverDirectoryTests {
             let location = try Fixture.begin(server)
             #expect(rmdir(place.path) == 0)
             Fixture.expectUnavailable(try Fixture.complete(server, location), retryAfter: "5")
-            _ = try server.process.awaitErrorOutput {
-                $0.contains("handover=\(place.path): it does not exist; create it") ? true : nil
-            }
+            try server.awaitLog("handover=\(place.path): it does not exist; create it")
             // A directory with other permissions is not used either.
             #expect(mkdir(place.path, 0o755) == 0)
             Fixture.expectUnavailable(try Fixture.complete(server, location), retryAfter: "5")
@@ -229,8 +227,8 @@ struct GatewayPathHandoverDirectoryTests {
         .enabled(if: PathHandover.canChangeUser, "needs root, to mount a small tmpfs"))
     func fullDisk() throws {
         let directory = try TemporaryDirectory()
-        guard mount("tmpfs", directory.path, "tmpfs", 0, "size=16m,nr_inodes=40") == 0 else { throw Errno.current }
-        defer { umount2(directory.path, Int32(MNT_DETACH)) }
+        let disk = try SmallDisk(on: directory.path, "size=16m,nr_inodes=40")
+        defer { disk.unmount() }
         let path = directory.path + "/incoming"
         #expect(mkdir(path, 0o700) == 0)
         let origin = try ScriptedServer.origin { request, connection in
@@ -242,7 +240,7 @@ struct GatewayPathHandoverDirectoryTests {
             "--root", directory.path + "/data", "--listen", "127.0.0.1:\(port)", "--min-free", "0",
             "--route", "/app=\(origin.url),access=open,handover=\(path)",
         ])
-        _ = try process.awaitErrorOutput { $0.contains("listening on ") ? true : nil }
+        try process.awaitErrorOutput(containing: "listening on ")
         func exchange(_ request: Request) throws -> Response {
             try RawConnection(port: port, authority: "127.0.0.1:\(port)").exchange(request, within: .seconds(60))
         }
@@ -256,9 +254,7 @@ struct GatewayPathHandoverDirectoryTests {
         }
         let last = Request.append(.v8, location, at: Self.content.count, complete: true, .bytes([]))
         Fixture.expectUnavailable(try exchange(last), retryAfter: "5")
-        _ = try process.awaitErrorOutput {
-            $0.contains("the file cannot be handed over: the disk is full") ? true : nil
-        }
+        try process.awaitErrorOutput(containing: "the file cannot be handed over: the disk is full")
         #expect(origin.requests.isEmpty && PathHandover.entries(path).isEmpty)
         for filler in fillers { unlink(filler) }
         Fixture.expectAnswer(try exchange(last), .v8)

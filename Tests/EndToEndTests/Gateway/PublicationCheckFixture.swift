@@ -69,8 +69,9 @@ enum CheckFixture {
     static func expectLog(
         _ server: ServerProcess, _ text: String, sourceLocation: SourceLocation = #_sourceLocation
     ) throws {
-        let isFound: Bool? = pollUntil(within: .seconds(30)) { server.log.contains(text) ? true : nil }
-        #expect(isFound == true, "\(server.log)", sourceLocation: sourceLocation)
+        #expect(
+            eventually(within: .seconds(30)) { server.log.contains(text) }, "\(server.log)",
+            sourceLocation: sourceLocation)
     }
 
     static func expectNoFile(_ server: ServerProcess, sourceLocation: SourceLocation = #_sourceLocation) {
@@ -79,10 +80,9 @@ enum CheckFixture {
 
     /// Expects that there are no bytes of unfinished uploads.
     static func expectNoBytes(_ server: ServerProcess, sourceLocation: SourceLocation = #_sourceLocation) {
-        let names = pollUntil(within: .seconds(30)) { () -> Bool? in
-            server.unfinished.isEmpty ? true : nil
-        }
-        #expect(names == true, "bytes of uploads are left", sourceLocation: sourceLocation)
+        #expect(
+            eventually(within: .seconds(30)) { server.unfinished.isEmpty }, "bytes of uploads are left",
+            sourceLocation: sourceLocation)
     }
 
     /// Expects a final response with a problem document, which stays the same after a restart.

@@ -64,8 +64,7 @@ struct GatewayCheckProgramTests {
             #expect(try put("/files/deep").status == 422)
             #expect(try put("/files/code").status == 409)
             #expect(try put("/files/path").status == 503)
-            _ = try server.process.awaitErrorOutput { text -> Bool? in text.contains("PUT /files/path 503") ? true : nil
-            }
+            try server.awaitLog("PUT /files/path 503")
             #expect(!server.log.split(separator: "\n").contains { $0.hasPrefix("FORGED") }, "\(server.log)")
             #expect(server.log.contains("PUT /files/code 409 other"), "\(server.log)")
         }
@@ -119,10 +118,7 @@ struct GatewayCheckProgramTests {
             try connection.send(.append(.v8, location, at: 1000, complete: false, .declared(90_000)))
             try connection.send(Self.content[1000..<60_000])
             if server.shared == nil {
-                let isWritten: Bool? = pollUntil(within: .seconds(30)) {
-                    server.unfinished.values.contains { $0 >= 60_000 } ? true : nil
-                }
-                #expect(isWritten == true)
+                #expect(eventually(within: .seconds(30)) { server.unfinished.values.contains { $0 >= 60_000 } })
             } else {
                 // Bytes that are not acknowledged cannot be observed in a shared storage.
                 try connection.awaitAcknowledgment()
@@ -234,10 +230,8 @@ struct GatewayCheckProgramTests {
             let location = try server.begin(.v8, "/files/file.bin", Self.content)
             let client = try server.connect()
             try client.send(.append(.v8, location, at: Self.content.count, complete: true, .bytes([])))
-            let hasBegun: Bool? = pollUntil(within: .seconds(30)) {
-                FileManager.default.fileExists(atPath: directory.path + "/begun") ? true : nil
-            }
-            #expect(hasBegun == true)
+            #expect(
+                eventually(within: .seconds(30)) { FileManager.default.fileExists(atPath: directory.path + "/begun") })
             let begun = ContinuousClock.now
             #expect(try server.stop() == .exited(0))
             #expect(ContinuousClock.now - begun < .seconds(5))

@@ -117,6 +117,13 @@ final class ServerProcess: TestedServer {
         }
     }
 
+    /// Waits until the log contains `text`, because a separate thread writes it.
+    /// - Returns: the log of the current process.
+    @discardableResult
+    func awaitLog(_ text: String) throws -> String {
+        try process.awaitErrorOutput { $0.contains(text) ? $0 : nil }
+    }
+
     /// Starts a process that is expected to end by itself, for example because of a wrong option.
     static func run(
         _ arguments: [String], environment: [String: String] = [:], startedBy starter: [String] = []
@@ -246,4 +253,15 @@ func withServer(
         Issue.record(
             "The server ended: \(ending). It wrote:\n\(server.log.suffix(4000))", sourceLocation: sourceLocation)
     }
+}
+
+/// Runs an asynchronous `body` with a server, and ends the server.
+func withServer(_ options: String..., body: (ServerProcess) async throws -> Void) async throws {
+    let server = try ServerProcess(options)
+    do {
+        try await body(server)
+    } catch {
+        Issue.record(error, "The server wrote:\n\(server.log.suffix(4000))")
+    }
+    server.process.kill(SIGKILL)
 }

@@ -56,8 +56,7 @@ private final class Relay: Sendable {
             self.forward(early, content, from: input, to: upstream)
         }
         respond(from: upstream)
-        responseIsOver.withLock { $0 = true }
-        responseIsOver.notifyAll()
+        responseIsOver.raise()
         shutdown(client.rawValue, Int32(SHUT_WR))
         // The thread still reads the bytes of the client: unread bytes would cause a reset, which would destroy the
         // response.
@@ -92,8 +91,7 @@ private final class Relay: Sendable {
         _ early: [UInt8], _ remaining: ContentDecoder, from input: PeerInput, to upstream: FileDescriptor
     ) {
         defer {
-            requestIsOver.withLock { $0 = true }
-            requestIsOver.notifyAll()
+            requestIsOver.raise()
         }
         var content = remaining
         let isChunked = content.framing == .chunked

@@ -7,14 +7,6 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Whether this process may mount file systems.
-private let canMount: Bool = {
-    guard let directory = try? TemporaryDirectory() else { return false }
-    guard mount("tmpfs", directory.path, "tmpfs", 0, "size=64k") == 0 else { return false }
-    umount2(directory.path, Int32(MNT_DETACH))
-    return true
-}()
-
 @Suite("Client: destinations of downloads", .blocking)
 struct DownloadDestinationTests {
     private let file = ScriptedFile(bytes: Payload.bytes(3_000_000))
@@ -128,15 +120,15 @@ struct DownloadDestinationTests {
 
     @Test(
         "a full disk ends the download with resume data, which can be used when there is space again",
-        .enabled(if: canMount, "needs root, to mount a small tmpfs"))
+        .enabled(if: SmallDisk.isPossible, SmallDisk.requirement))
     func fullDisk() async throws {
         let file = file
         let server = try ScriptedServer { try file.serve($0, $1) }
         let fixture = try UploadFixture()
         let root = fixture.directory.path + "/small"
         #expect(mkdir(root, 0o700) == 0)
-        #expect(mount("tmpfs", root, "tmpfs", 0, "size=2m") == 0)
-        defer { umount2(root, Int32(MNT_DETACH)) }
+        let disk = try SmallDisk(on: root, "size=2m")
+        defer { disk.unmount() }
         let error = await error(root + "/a", fixture, server.url)
         #expect(error?.code == .destinationUnusable && error?.underlying as? Errno == .noSpace)
         let data = try #require(error?.resumeData)

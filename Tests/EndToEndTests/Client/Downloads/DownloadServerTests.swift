@@ -8,16 +8,6 @@ import Testing
 
 @Suite("Client: downloads from the server", .blocking)
 struct DownloadServerTests {
-    private func withServer(body: (ServerProcess) async throws -> Void) async throws {
-        let server = try ServerProcess([])
-        do {
-            try await body(server)
-        } catch {
-            Issue.record(error, "The server wrote:\n\(server.log.suffix(4000))")
-        }
-        server.process.kill(SIGKILL)
-    }
-
     /// A client like the fixture's, without a limit of the rate.
     private func clientWithoutLimit(_ fixture: UploadFixture) -> TransferClient {
         var configuration = fixture.client.configuration

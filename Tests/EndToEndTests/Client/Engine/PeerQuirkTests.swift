@@ -43,46 +43,46 @@ struct PeerQuirkTests {
         "CLI-34: a final response without the completeness field, or with that of another version, ends the upload",
         arguments: dialects, [nil, "Upload-Incomplete: ?0", "Upload-Complete: ?1"])
     func finalAnswer(dialect: Dialect, field: String?) async throws {
-        let inventory = UploadInventory()
+        let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
             try reply.interim(104, announcement(dialect))
-            try ScriptedUpload.receiveContent(reply, into: inventory)
-            var fields: Fields = ["Upload-Offset": "\(inventory.count)"]
+            try model.receiveContent(reply)
+            var fields: Fields = ["Upload-Offset": "\(model.inventory.count)"]
             if let parts = field?.split(separator: ": ") { fields.append(String(parts[0]), String(parts[1])) }
             try reply.respond(201, fields, "done")
         }
         let result = try await run(dialect, server).get()
         #expect(result.status == 201 && result.content == Array("done".utf8) && !result.isResponseLost)
-        expectSame(inventory.bytes, bytes)
+        expectSame(model.inventory.bytes, bytes)
         #expect(server.requests.count == 1)
     }
 
     @Test("CLI-32: after a 409 without an offset the client retrieves the offset", arguments: dialects)
     func conflictWithoutOffset(dialect: Dialect) async throws {
-        let inventory = UploadInventory()
+        let model = ScriptedUpload()
         let counter = Counter()
         let server = try ScriptedServer { request, reply in
             switch request.method {
             case "POST":
                 try reply.interim(104, announcement(dialect))
-                try ScriptedUpload.receiveContent(reply, into: inventory, atMost: 300_000)
+                try model.receiveContent(reply, atMost: 300_000)
                 reply.reset()
             case "HEAD":
                 // The first offset is too low: the server has not yet written all bytes of the broken connection.
                 let isFirst = counter.next() == 1
                 try reply.respond(
-                    204, fields(dialect, offset: isFirst ? 200_000 : inventory.count, complete: false))
+                    204, fields(dialect, offset: isFirst ? 200_000 : model.inventory.count, complete: false))
             default:
-                guard request.fields["Upload-Offset"] == "\(inventory.count)" else {
+                guard request.fields["Upload-Offset"] == "\(model.inventory.count)" else {
                     return try reply.respond(409, ["Content-Type": "text/plain"], "mismatched offset\n")
                 }
-                try ScriptedUpload.receiveContent(reply, into: inventory)
-                try reply.respond(204, ["Upload-Offset": "\(inventory.count)"])
+                try model.receiveContent(reply)
+                try reply.respond(204, ["Upload-Offset": "\(model.inventory.count)"])
             }
         }
         let result = try await run(dialect, server).get()
         #expect(result.status == 204)
-        expectSame(inventory.bytes, bytes)
+        expectSame(model.inventory.bytes, bytes)
         #expect(server.requests.map(\.method) == ["POST", "HEAD", "PATCH", "HEAD", "PATCH"])
     }
 
@@ -90,18 +90,18 @@ struct PeerQuirkTests {
         "an upload that the server removes after a 409 ends with the code gone, without resume data",
         arguments: dialects)
     func destroyed(dialect: Dialect) async throws {
-        let inventory = UploadInventory()
+        let model = ScriptedUpload()
         let counter = Counter()
         let server = try ScriptedServer { request, reply in
             switch request.method {
             case "POST":
                 try reply.interim(104, announcement(dialect))
-                try ScriptedUpload.receiveContent(reply, into: inventory, atMost: 300_000)
+                try model.receiveContent(reply, atMost: 300_000)
                 reply.reset()
             case "HEAD" where counter.next() == 1:
-                try reply.respond(204, fields(dialect, offset: inventory.count, complete: false))
+                try reply.respond(204, fields(dialect, offset: model.inventory.count, complete: false))
             case "PATCH":
-                try reply.respond(409, fields(dialect, offset: inventory.count, complete: false))
+                try reply.respond(409, fields(dialect, offset: model.inventory.count, complete: false))
             default: try reply.respond(404)
             }
         }
@@ -117,11 +117,11 @@ struct PeerQuirkTests {
         "an upload that the server removed at its end, before the response arrived, ends with the code gone",
         arguments: dialects)
     func forgotten(dialect: Dialect) async throws {
-        let inventory = UploadInventory()
+        let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
             guard request.method == "POST" else { return try reply.respond(404) }
             try reply.interim(104, announcement(dialect))
-            try ScriptedUpload.receiveContent(reply, into: inventory)
+            try model.receiveContent(reply)
             reply.reset()
         }
         let outcome = try await run(dialect, server)
@@ -130,37 +130,22 @@ struct PeerQuirkTests {
             return
         }
         #expect(error.code == .gone)
-        expectSame(inventory.bytes, bytes)
+        expectSame(model.inventory.bytes, bytes)
     }
 
     @Test("if HEAD reports a complete upload, the result states that the response was lost", arguments: dialects)
     func lostAnswer(dialect: Dialect) async throws {
-        let inventory = UploadInventory()
+        let model = ScriptedUpload()
         let server = try ScriptedServer { request, reply in
             guard request.method == "POST" else {
-                return try reply.respond(204, fields(dialect, offset: inventory.count, complete: true))
+                return try reply.respond(204, fields(dialect, offset: model.inventory.count, complete: true))
             }
             try reply.interim(104, announcement(dialect))
-            try ScriptedUpload.receiveContent(reply, into: inventory)
+            try model.receiveContent(reply)
             reply.reset()
         }
         let result = try await run(dialect, server).get()
         #expect(result.isResponseLost)
         #expect(server.requests.map(\.method) == ["POST", "HEAD"])
-    }
-}
-
-extension ScriptedUpload {
-    /// Receives the content and adds it to `inventory`, up to `maxCount` bytes.
-    fileprivate static func receiveContent(_ reply: Reply, into inventory: UploadInventory, atMost maxCount: Int = .max)
-        throws
-    {
-        var left = maxCount
-        while left > 0 {
-            let piece = try reply.readContent(atMost: min(left, 64 << 10))
-            if piece.isEmpty { return }
-            inventory.append(piece)
-            left -= piece.count
-        }
     }
 }

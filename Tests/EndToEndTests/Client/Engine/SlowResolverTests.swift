@@ -153,7 +153,7 @@ struct SlowResolverCommandTests {
         let url = "http://host.slow.invalid/x"
         let words = command == "put" ? ["put", try home.file([1, 2, 3]), url] : ["get", url, "-o", home.path + "/x"]
         let run = try home.start(words, environment: ["LD_PRELOAD": try library(home)])
-        _ = try run.process.awaitErrorOutput { $0.contains("searching") ? true : nil }
+        try run.process.awaitErrorOutput(containing: "searching")
         run.process.kill(SIGTERM)
         // The lookup takes longer than this limit.
         #expect(try run.process.awaitEnding(within: .seconds(30)) == .exited(75))

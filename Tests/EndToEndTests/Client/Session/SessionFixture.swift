@@ -234,29 +234,7 @@ final class SessionAnswer<Content: Sendable>: Sendable {
     var count: Int { values.withLock { $0.count } }
 }
 
-/// Whether `condition` becomes true within 60 seconds.
-func eventually(_ condition: () -> Bool) -> Bool {
-    pollUntil(within: .seconds(60)) { condition() ? () : nil } != nil
-}
-
-/// Runs `body` with a server, and ends the server.
-func withServer(_ options: String..., body: (ServerProcess) async throws -> Void) async throws {
-    let server = try ServerProcess(options)
-    do {
-        try await body(server)
-    } catch {
-        Issue.record(error, "The server wrote:\n\(server.log.suffix(4000))")
-    }
-    server.process.kill(9)
-}
-
 extension Monitor<Bool> {
-    /// Sets the flag, which another thread awaits.
-    func raise() {
-        withLock { $0 = true }
-        notifyAll()
-    }
-
     /// Waits until the flag is set, and resets it.
     func awaitAndReset() -> Bool {
         wait(until: Deadline(in: .seconds(60)).nanoseconds) { isSet in

@@ -4,6 +4,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableURLSession
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Session: invalidation, and tasks of FoundationNetworking", .blocking)
@@ -18,11 +19,6 @@ struct SessionLifecycleTests {
             _ = try reply.readContent()
             try reply.respond(200, [:], "taken")
         }
-    }
-
-    private func open(_ gate: Monitor<Bool>) {
-        gate.withLock { $0 = true }
-        gate.notifyAll()
     }
 
     private func isInvalid(_ recorder: SessionRecorder) -> Bool {
@@ -43,7 +39,7 @@ struct SessionLifecycleTests {
         #expect(server.awaitRequests(1))
         session.invalidateAndCancel()
         #expect(isInvalid(recorder))
-        open(gate)
+        gate.raise()
         var endings: [String] = []
         for event in recorder.events() {
             switch event {
@@ -72,7 +68,7 @@ struct SessionLifecycleTests {
         #expect(server.awaitRequests(1))
         session.finishTasksAndInvalidate()
         #expect(task.state == .running)
-        open(gate)
+        gate.raise()
         #expect(recorder.succeeds(task))
         #expect(isInvalid(recorder))
     }
@@ -93,7 +89,7 @@ struct SessionLifecycleTests {
             return try await session.upload(for: request, from: Data([1, 2, 3]))
         }
         await #expect { try await late.value } throws: { ($0 as? URLError)?.code == .cancelled }
-        open(gate)
+        gate.raise()
     }
 
     @Test("a delegate that rejects a response ends the task")
@@ -143,7 +139,7 @@ struct SessionLifecycleTests {
             session.getTasksWithCompletionHandler { _, uploads, _ in continuation.resume(returning: uploads) }
         }
         #expect(uploads.contains { $0 === upload })
-        open(gate)
+        gate.raise()
         session.finishTasksAndInvalidate()
     }
 
@@ -216,8 +212,7 @@ private final class Streamer: NSObject, URLSessionDataDelegate {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        isComplete.withLock { $0 = true }
-        isComplete.notifyAll()
+        isComplete.raise()
     }
 }
 

@@ -3,6 +3,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableURLSession
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Session: metrics", .blocking)
@@ -74,12 +75,9 @@ struct SessionMetricsTests {
     @Test("all requests of a resumed upload are transactions, with the interruption before them")
     func resumption() async throws {
         let model = ScriptedUpload()
-        let requests = Monitor(0)
+        let requests = Counter()
         let server = try ScriptedServer { request, reply in
-            let number = requests.withLock { count in
-                count += 1
-                return count
-            }
+            let number = requests.next()
             if number == 2 {
                 while try !reply.readContent(atMost: 64 << 10).isEmpty {}
                 return try reply.respond(503)

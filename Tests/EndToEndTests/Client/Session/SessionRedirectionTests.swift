@@ -4,6 +4,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableURLSession
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Session: redirections", .blocking)
@@ -154,7 +155,6 @@ private final class UndecidedDelegate: NSObject, URLSessionTaskDelegate {
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
     ) {
-        isAsked.withLock { $0 = true }
-        isAsked.notifyAll()
+        isAsked.raise()
     }
 }

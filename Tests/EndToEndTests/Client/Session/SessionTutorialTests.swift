@@ -1,6 +1,7 @@
 import Foundation
 import ResumableURLSession
 import SystemCalls
+import TestSupport
 import Testing
 
 // The parts of the tutorial "URLSession Tutorial: Getting Started" about pausing, resuming, canceling and progress,

@@ -4,6 +4,7 @@ import HTTPSemantics
 import ResumableTransfer
 import ResumableURLSession
 import SystemCalls
+import TestSupport
 import Testing
 
 @Suite("Session: uploads that are paused", .blocking)

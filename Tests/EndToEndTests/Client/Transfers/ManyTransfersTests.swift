@@ -18,11 +18,6 @@ struct ManyTransfersTests {
         }
     }
 
-    private func open(_ gate: Monitor<Bool>) {
-        gate.withLock { $0 = true }
-        gate.notifyAll()
-    }
-
     private func download(_ fixture: UploadFixture, _ server: ScriptedServer, _ name: String) -> Download {
         fixture.client.download(
             TransferRequest(server.url + "/" + name), to: .file(fixture.directory.path + "/" + name))
@@ -46,7 +41,7 @@ struct ManyTransfersTests {
         #expect(downloads.map(\.progress.isWaiting).filter { $0 }.count <= 5)
         // This transfer has waited with a lower priority until now.
         downloads[5].priority = .high
-        open(gate)
+        gate.raise()
         for download in downloads { _ = try await download.value() }
         #expect(server.requests.map(\.target) == ["/first", "/a", "/e", "/b", "/c", "/d"])
         #expect(server.maxConcurrentScripts == 1)
@@ -90,7 +85,7 @@ struct ManyTransfersTests {
         #expect(await paused.failure()?.code == .paused)
         #expect(await canceled.failure()?.code == .cancelled)
         #expect(fixture.client.transfers.count == 1 && server.requests.count == 1)
-        open(gate)
+        gate.raise()
         _ = try await running.value()
         #expect(server.requests.count == 1)
     }
@@ -106,7 +101,7 @@ struct ManyTransfersTests {
         await fixture.client.shutDown()
         for download in downloads { #expect(await download.failure()?.code == .paused) }
         #expect(server.requests.count == 1)
-        open(gate)
+        gate.raise()
     }
 
     @Test("the events of all transfers arrive in one stream, which ends with the client")

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import TestSupport
 
 /// An upload resource of a scripted server that speaks version 8 of the draft. A test calls ``serve(_:_:)`` for the
 /// requests that it does not answer itself.
@@ -52,5 +53,27 @@ struct ScriptedUpload: Sendable {
         var fields = state()
         if created { fields.append("Location", path) }
         try reply.respond(created ? 201 : 204, fields)
+    }
+}
+
+extension ScriptedServer {
+    /// A server that announces an upload resource for each POST, receives its content, and then calls `script` with the
+    /// number of the upload, from 1 on.
+    static func announcing(_ script: @escaping @Sendable (Int, Reply) throws -> Void) throws -> ScriptedServer {
+        let count = Counter()
+        return try ScriptedServer { request, reply in
+            if request.method != "POST" { return try reply.respond(204) }
+            let number = count.next()
+            try reply.interim(104, Fields([ScriptedUpload.version, ("Location", "/u/\(number)")]))
+            try reply.discardContent()
+            try script(number, reply)
+        }
+    }
+}
+
+extension Reply {
+    /// Sends the final response to a complete upload.
+    func respondCreated(_ number: Int) throws {
+        try respond(201, ["Upload-Complete": "?1", "Location": "/files/\(number)"])
     }
 }

@@ -8,18 +8,6 @@ import Testing
 
 @Suite("Client: uploads to the server", .blocking)
 struct UploadServerTests {
-    private func withServer(
-        _ options: String..., body: (ServerProcess) async throws -> Void
-    ) async throws {
-        let server = try ServerProcess(options)
-        do {
-            try await body(server)
-        } catch {
-            Issue.record(error, "The server wrote:\n\(server.log.suffix(4000))")
-        }
-        server.process.kill(SIGKILL)
-    }
-
     @Test(
         "CLI-01 CLI-03: a file and data in memory are uploaded in every dialect and creation style",
         arguments: [Dialect.interop3, .interop5, .interop6, .interop8], [CreationStyle.optimistic, .careful, .plain])
@@ -113,10 +101,7 @@ struct UploadServerTests {
                 if case .progress(let sent, _, _) = event, sent > 300_000 { break }
             }
             // Sent bytes need not have arrived yet.
-            let hasArrived: Bool? = pollUntil(within: .seconds(60)) {
-                server.unfinished.values.contains { $0 > 300_000 } ? true : nil
-            }
-            #expect(hasArrived == true)
+            #expect(eventually { server.unfinished.values.contains { $0 > 300_000 } })
             let data = try #require(await upload.pause())
             #expect(await upload.failure()?.code == .paused)
             #expect(await upload.pause() == data)

@@ -85,8 +85,9 @@ struct SlowAttackTests {
         let attack = try start(command, in: namespace)
         defer { attack.kill(SIGKILL) }
         let limit = mode.holdsConnections ? 950 : 100
-        let begun: Bool? = pollUntil(within: .seconds(30)) { server.connectionThreads > limit ? true : nil }
-        #expect(begun == true, "the attack has opened all of its connections")
+        #expect(
+            eventually(within: .seconds(30)) { server.connectionThreads > limit },
+            "the attack has opened all of its connections")
         let clock = ContinuousClock()
         for round in 0..<5 {
             let start = clock.now

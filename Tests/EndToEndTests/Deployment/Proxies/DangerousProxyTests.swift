@@ -46,8 +46,7 @@ struct DangerousProxyTests {
             let file = try proxied.file(Self.content)
             let location = try proxied.create("/files/a.bin")
             let request = try proxied.append(file, to: location, at: 0, "--limit-rate", "3M")
-            let hasSent = pollUntil(within: .seconds(60)) { request.bytesRead > 2_000_000 ? true : nil }
-            #expect(hasSent == true)
+            #expect(eventually { request.bytesRead > 2_000_000 })
             request.process.kill(SIGKILL)
             try request.finish()
             #expect(try proxied.state(of: location).offset == 0)

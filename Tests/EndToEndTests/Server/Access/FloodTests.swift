@@ -14,8 +14,7 @@ struct FloodTests {
     func connections() throws {
         try withServer("--max-connections", "40", "--header-timeout", "5") { server in
             #expect(try server.exchange(.get("/healthz")).status == 200)
-            let idle: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
-            #expect(idle == true)
+            #expect(eventually { server.connectionThreads == 0 })
             let before = try use(server)
             let port = server.port
             // This limit is below the limit of libmicrohttpd, which is no protection: it applies to each listener
@@ -36,8 +35,7 @@ struct FloodTests {
                 return status
             }
             #expect(statuses.contains(200) && closed.withLock { $0 } >= 50)
-            let free: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
-            #expect(free == true)
+            #expect(eventually { server.connectionThreads == 0 })
             #expect(try server.exchange(.get("/healthz")).status == 200)
             let settled: Bool? = pollUntil(within: .seconds(60)) {
                 guard let now = try? use(server) else { return nil }
@@ -141,7 +139,7 @@ struct FloodTests {
             #expect(!isOpen, "bytes must not extend the timeout")
             #expect(clock.now - begun > .milliseconds(1950))
             _ = try connection.awaitClosing(within: .seconds(60))
-            _ = try server.process.awaitErrorOutput { $0.contains("listening") ? true : nil }
+            try server.awaitLog("listening")
         }
     }
 }

@@ -7,15 +7,6 @@ import Testing
 /// One client uses all permitted connections, and transfers almost nothing on them.
 @Suite("Slow clients", .serialized, .blocking)
 struct SlowClientTests {
-    /// Waits for a warning, because a separate thread writes the log.
-    private func awaitWarning(_ server: ServerProcess, _ text: String) throws {
-        _ = try server.process.awaitErrorOutput { $0.contains(text) ? true : nil }
-    }
-
-    private func awaitLimit(_ server: ServerProcess) throws {
-        _ = try server.process.awaitErrorOutput { $0.contains("(--max-connections) is reached; since") ? true : nil }
-    }
-
     /// Uploads and downloads a file on new connections from another address.
     private func transfer(_ server: ServerProcess, _ name: String, fields: [(String, String)] = []) throws {
         let content = Payload.bytes(300_000)
@@ -38,7 +29,7 @@ struct SlowClientTests {
         try withServer("--max-connections", "40") { server in
             try server.place(Payload.bytes(9 << 20), as: "big")
             let slow = try SlowClients(kind, count: 50, port: server.port)
-            try awaitLimit(server)
+            try server.awaitLog("(--max-connections) is reached; since")
             // One long upload runs at the same time as the short transfers.
             let lasting = try RawConnection(port: server.port, source: 2)
             let content = Payload.bytes(200_000)
@@ -51,7 +42,7 @@ struct SlowClientTests {
             let isSame = server.published("lasting") == content
             #expect(isSame)
             #expect(slow.opened > 40)
-            try awaitWarning(server, "; 127.0.0.1 has the most connections, ")
+            try server.awaitLog("; 127.0.0.1 has the most connections, ")
             // There are 40 connections, and at most 64 others whose threads are ending.
             let metrics = try RawConnection(port: server.port, source: 2).exchange(.get("/metrics"))
             #expect(MetricSamples(metrics.text)["onward_connections"] <= 104)
@@ -69,12 +60,12 @@ struct SlowClientTests {
             let slow = try SlowClients(
                 .content, count: 50, port: server.port,
                 fields: { _ in [("X-Forwarded-For", "203.0.113.1"), ("X-Forwarded-Proto", "https")] })
-            try awaitLimit(server)
+            try server.awaitLog("(--max-connections) is reached; since")
             for round in 0..<5 {
                 try transfer(server, "f\(round)", fields: [("X-Forwarded-For", "198.51.100.\(round)")])
             }
             for connection in idle { #expect(try connection.exchange(.get("/healthz")).status == 200) }
-            try awaitWarning(server, "; 203.0.113.1 has the most connections, ")
+            try server.awaitLog("; 203.0.113.1 has the most connections, ")
             withExtendedLifetime(slow) {}
         }
     }
@@ -85,7 +76,7 @@ struct SlowClientTests {
             let slow = try SlowClients(
                 .content, count: 50, port: server.port,
                 fields: { [("X-Forwarded-For", "2001:db8:0:1:" + String($0, radix: 16) + "::1")] })
-            try awaitLimit(server)
+            try server.awaitLog("(--max-connections) is reached; since")
             // These connections are as slow as the others, but they are kept, because their client has only two.
             let fields = [("X-Forwarded-For", "2001:db8:0:2::1"), ("Expect", "100-continue")]
             let others = try (0..<2).map { number in
@@ -101,7 +92,7 @@ struct SlowClientTests {
                 try connection.send(Payload.bytes(100_000))
                 #expect(try connection.readResponse().status == 201)
             }
-            try awaitWarning(server, "; 2001:db8:0:1::/64 has the most connections, ")
+            try server.awaitLog("; 2001:db8:0:1::/64 has the most connections, ")
             withExtendedLifetime(slow) {}
         }
     }
@@ -124,7 +115,7 @@ struct SlowClientTests {
             let idle = try (0..<10).map { _ in try connect() }
             let slow = try SlowClients(
                 .content, count: 30, port: port, fields: { _ in [("X-Forwarded-For", "203.0.113.1")] })
-            try awaitLimit(server)
+            try server.awaitLog("(--max-connections) is reached; since")
             for round in 0..<3 { try transfer(server, "f\(round)", fields: [("X-Forwarded-For", "198.51.100.7")]) }
             // These connections replace slow connections.
             let more = try (0..<5).map { _ in try connect() }
@@ -147,7 +138,7 @@ struct SlowClientTests {
                 return closed > 0 ? closed : nil
             }
             #expect(closed == 1)
-            try awaitWarning(server, "; a Unix socket has the most connections, 20")
+            try server.awaitLog("; a Unix socket has the most connections, 20")
         }
     }
 
@@ -196,7 +187,7 @@ struct SlowClientTests {
             "--max-connections", "30", "--listen", "127.0.0.1:\(port)", "--listen", "[::1]:\(other)"
         ) { server in
             let slow = try SlowClients(.heads, count: 50, port: server.port)
-            try awaitLimit(server)
+            try server.awaitLog("(--max-connections) is reached; since")
             let home = try CommandHome()
             let content = Payload.bytes(3_000_000)
             for round in 0..<3 {
@@ -213,7 +204,7 @@ struct SlowClientTests {
     func handshakes() throws {
         let fixture = try TLSFixture("--max-connections", "20")
         let slow = try SlowClients(.silent, count: 40, port: fixture.server.port)
-        try awaitLimit(fixture.server)
+        try fixture.server.awaitLog("(--max-connections) is reached; since")
         for _ in 0..<5 {
             let answer = try fixture.run("--interface", "127.0.0.2", fixture.url + "/healthz")
             #expect(answer.ending == .exited(0) && answer.output == "ok\n", "\(answer.output)")

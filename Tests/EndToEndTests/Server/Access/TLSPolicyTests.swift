@@ -168,7 +168,7 @@ struct TLSPolicyTests {
                 "-c", "exec openssl s_client -tls1_2 -msg -connect 127.0.0.1:$1 < \"$0\" 1>&2", path,
                 "\(fixture.server.port)",
             ])
-        _ = try process.awaitErrorOutput { $0.contains("Extended master secret") ? true : nil }
+        try process.awaitErrorOutput(containing: "Extended master secret")
         let command: [UInt8] = Array("R\n".utf8)
         #expect(Glibc.write(input.rawValue, command, command.count) == command.count)
         #expect(try process.awaitEnding() != .exited(0))

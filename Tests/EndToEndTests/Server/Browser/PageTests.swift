@@ -158,7 +158,7 @@ struct PageTests {
                 var found: [String] = []
                 var next: String? = "/files/d/?" + query
                 while let target = next {
-                    let page = try server.exchange(.get(target).with("Accept", "application/json"))
+                    let page = try server.exchange(.listing(target))
                     #expect(page.status == 200)
                     found += page.text.matches(of: /"name":"([^"]*)"/).map { String($0.1) }
                     next = page.nextPage
@@ -170,7 +170,7 @@ struct PageTests {
             #expect(try names("prefix=%C3%A9") == ["été"])
             #expect(try names("prefix=A").isEmpty)
             #expect(try names("prefix=a+b&after=a") == ["a b"])
-            let wrong = try server.exchange(.get("/files/d/?prefix=a%2F").with("Accept", "application/json"))
+            let wrong = try server.exchange(.listing("/files/d/?prefix=a%2F"))
             #expect(wrong.status == 400 && wrong.problem?.code == "invalid-prefix")
         }
     }

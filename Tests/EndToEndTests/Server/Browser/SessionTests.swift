@@ -154,7 +154,7 @@ struct SessionTests {
         try put("/files/x", fixture.server)
         let cookie = try cookie(fixture.server)
         _ = try fixture.server.exchange(Request("GET", "/files/x", [cookie]))
-        let log = try fixture.server.process.awaitErrorOutput { $0.contains("GET") ? $0 : nil }
+        let log = try fixture.server.awaitLog("GET")
         let line = try #require(log.split(separator: "\n").first { $0.contains("\"GET\"") })
         #expect(line.contains("\"principal\":\"anna\""), "\(line)")
         for part in cookie.1.split(separator: ":").dropFirst() { #expect(!log.contains(part)) }

@@ -11,8 +11,6 @@ struct LargeListingTests {
 
     private func html(_ target: String = directory) -> Request { .get(target).with("Accept", "*/*") }
 
-    private func json(_ target: String) -> Request { .get(target).with("Accept", "application/json") }
-
     private func residentBytes(_ server: ServerProcess) throws -> Int {
         try ProcessUse(of: server).resident << 10
     }
@@ -24,8 +22,8 @@ struct LargeListingTests {
             defer { withExtendedLifetime(many) {} }
             // The first request is not measured: it costs more.
             _ = try server.exchange(html("/files/"))
-            _ = try server.exchange(json(Self.directory + "?limit=1"))
-            for request in [html(), .page(Self.directory), json(Self.directory)] {
+            _ = try server.exchange(.listing(Self.directory + "?limit=1"))
+            for request in [html(), .page(Self.directory), .listing(Self.directory)] {
                 let before = try residentBytes(server)
                 var readers: [RawConnection] = []
                 var firstBytes: [Int64] = []
@@ -105,25 +103,21 @@ struct LargeListingTests {
         }
     }
 
-    private struct Entry: Decodable {
-        let name: String
-    }
-
     @Test("Pages of JSON list every file once, in order, with memory for one page")
     func pages() throws {
         try withServer { server in
             let many = try ManyFiles(lentTo: server)
             defer { withExtendedLifetime(many) {} }
-            _ = try server.exchange(json("/files/"))
+            _ = try server.exchange(.listing("/files/"))
             let connection = try server.connect()
             var next: String? = Self.directory + "?limit=10000"
             var number = 0
             var resident: [Int] = []
             let start = SystemClock.monotonicNanoseconds()
             while let target = next {
-                let response = try connection.exchange(json(target))
+                let response = try connection.exchange(.listing(target))
                 #expect(response.status == 200)
-                let entries = try JSONDecoder().decode([Entry].self, from: Data(response.content))
+                let entries = try response.listing()
                 #expect(entries.count == min(10_000, ManyFiles.count - number))
                 for entry in entries {
                     #expect(entry.name == ManyFiles.fileName(number))
@@ -137,13 +131,5 @@ struct LargeListingTests {
             let total = SystemClock.monotonicNanoseconds() - start
             print("\(ManyFiles.count) files: \(resident.count) pages, \(total / Int64(resident.count) / 1000) µs each")
         }
-    }
-}
-
-extension Response {
-    /// The URL of the next page of a listing, from its `Link` field.
-    var nextPage: String? {
-        guard let link = value("Link"), link.hasPrefix("<"), link.hasSuffix(">; rel=\"next\"") else { return nil }
-        return String(link.dropFirst().prefix { $0 != ">" })
     }
 }

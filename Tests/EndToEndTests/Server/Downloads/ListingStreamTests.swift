@@ -8,18 +8,7 @@ import Testing
 /// Listings as messages: pages, changes during the listing, failures, clients that disconnect.
 @Suite("Listings as streams", .blocking)
 struct ListingStreamTests {
-    private struct Entry: Decodable {
-        let name: String
-        let url: String
-    }
-
     private func html(_ target: String) -> Request { .get(target).with("Accept", "*/*") }
-
-    private func json(_ target: String) -> Request { .get(target).with("Accept", "application/json") }
-
-    private func entries(_ response: Response) throws -> [Entry] {
-        try JSONDecoder().decode([Entry].self, from: Data(response.content))
-    }
 
     /// Creates empty files in a directory of the server.
     private func makeFiles(_ names: some Sequence<String>, in directory: String, of server: ServerProcess) throws {
@@ -47,9 +36,9 @@ struct ListingStreamTests {
                 var next: String? = "https://files.example/in%20box/files/d%20x/?limit=\(limit)"
                 while let url = next {
                     let target = String(url.dropFirst("https://files.example/in%20box".count))
-                    let response = try server.exchange(json(target))
+                    let response = try server.exchange(.listing(target))
                     #expect(response.status == 200)
-                    let page = try entries(response)
+                    let page = try response.listing()
                     #expect(page.count <= limit)
                     for entry in page { #expect(entry.url.hasPrefix("https://files.example/in%20box/files/d%20x/")) }
                     found += page.map(\.name)
@@ -61,11 +50,11 @@ struct ListingStreamTests {
                 }
                 #expect(found.map { Array($0.utf8) } == sorted.map { Array($0.utf8) })
             }
-            let all = try server.exchange(json("/files/d%20x/"))
-            #expect(try entries(all).count == names.count && !all.fields.contains("Link"))
+            let all = try server.exchange(.listing("/files/d%20x/"))
+            #expect(try all.listing().count == names.count && !all.fields.contains("Link"))
             // A cursor is a position in the order; a file of that name need not exist.
-            #expect(try entries(server.exchange(json("/files/d%20x/?after=a+c"))).first?.name == "a%")
-            #expect(try entries(server.exchange(json("/files/d%20x/?after=%E6%97%A5%E6%9C%AC"))).isEmpty)
+            #expect(try server.exchange(.listing("/files/d%20x/?after=a+c")).listing().first?.name == "a%")
+            #expect(try server.exchange(.listing("/files/d%20x/?after=%E6%97%A5%E6%9C%AC")).listing().isEmpty)
         }
     }
 
@@ -128,8 +117,8 @@ struct ListingStreamTests {
                 var found: [String] = []
                 var next: String? = "/files/d/?limit=\([100, 999, 5000][round])"
                 while let target = next {
-                    let response = try server.exchange(json(target))
-                    found += try entries(response).map(\.name)
+                    let response = try server.exchange(.listing(target))
+                    found += try response.listing().map(\.name)
                     next = response.nextPage
                 }
                 #expect(found.filter { $0.hasPrefix("stable") } == expected, "ONWARD_SEED=\(seed)")
@@ -146,7 +135,7 @@ struct ListingStreamTests {
     func failure() throws {
         try withServer { server in
             try makeFiles((0..<5000).map { "file-\($0)" }, in: "d", of: server)
-            let fault = try FaultInjection("getdents64", of: server, on: nil, error: "EIO", occasions: "3+")
+            let fault = try Tracer(failing: "getdents64", of: server, on: nil, error: "EIO", occasions: "3+")
             let broken = try server.connect()
             try broken.send(html("/files/d/"))
             #expect(throws: WireFailure.self) { try broken.readResponse() }
@@ -160,9 +149,9 @@ struct ListingStreamTests {
             try old.send(request)
             #expect(try old.awaitClosing().closing == .reset)
             // A page is sent only when all of its names are known, so the server can still respond with an error.
-            let page = try server.exchange(json("/files/d/"))
+            let page = try server.exchange(.listing("/files/d/"))
             #expect(page.status == 500 && page.problem?.code == "storage-error")
-            #expect(try fault.end() >= 3)
+            #expect(try fault.endFailures() >= 3)
             let log = try server.process.awaitErrorOutput { text in
                 text.split(separator: "\n").count { $0.contains("reason=content-failed interrupted") } >= 2 ? text : nil
             }
@@ -184,7 +173,7 @@ struct ListingStreamTests {
             }
             // The connections to a database stay open for later requests.
             let kept = server.shared == nil ? 0 : 11 * server.process.all.count
-            _ = try server.exchange(json("/files/d/?limit=1"))
+            _ = try server.exchange(.listing("/files/d/?limit=1"))
             let idle: ProcessUse? = try pollUntil(within: .seconds(60)) {
                 let use = try ProcessUse(of: server)
                 return server.connectionThreads == 0 ? use : nil

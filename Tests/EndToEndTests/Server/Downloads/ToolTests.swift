@@ -54,10 +54,7 @@ struct ToolTests {
             #expect(try Tool.curl.run(["-f", "-C", "-", server.url("/files/large.bin")], output: copy) == .exited(0))
             #expect(try LargeFile.digest(copy) == LargeFile.digest(large.path))
             // Only the remaining bytes were sent.
-            let isLogged = try server.process.awaitErrorOutput { log in
-                log.contains("GET /files/large.bin 206 in=0 out=\(Int(large.size) - first)") ? true : nil
-            }
-            #expect(isLogged)
+            try server.awaitLog("GET /files/large.bin 206 in=0 out=\(Int(large.size) - first)")
             // The file is complete: the server responds with 416, and curl does not append the content of the response.
             #expect(try Tool.curl.run(["-C", "-", server.url("/files/large.bin")], output: copy) == .exited(0))
             #expect(try LargeFile.digest(copy) == LargeFile.digest(large.path))
@@ -119,10 +116,7 @@ struct ToolTests {
             }
             let upload = try #require(location)
             #expect(upload.hasPrefix("/uploads/"))
-            let grown: Bool? = pollUntil(within: .seconds(60)) {
-                server.unfinished.values.contains { $0 > 500_000 } ? true : nil
-            }
-            #expect(grown == true)
+            #expect(eventually { server.unfinished.values.contains { $0 > 500_000 } })
             cut.kill(SIGKILL)
             _ = try cut.awaitEnding()
             let offset = try #require(try server.exchange(.retrieval(.v8, upload)).offset)
@@ -179,9 +173,7 @@ struct ToolTests {
             #expect(first < Self.content.count)
             #expect(try Tool.wget.run(["-c", "-O", copy, server.url("/files/f.bin")]) == .exited(0))
             #expect(areEqual(content(of: copy), Self.content))
-            _ = try server.process.awaitErrorOutput { log in
-                log.contains("GET /files/f.bin 206 in=0 out=\(Self.content.count - first)") ? true : nil
-            }
+            try server.awaitLog("GET /files/f.bin 206 in=0 out=\(Self.content.count - first)")
             // The same command runs again, although no byte is missing.
             #expect(try Tool.wget.run(["-c", "-O", copy, server.url("/files/f.bin")]) == .exited(0))
             #expect(areEqual(content(of: copy), Self.content))
@@ -223,8 +215,8 @@ struct ToolTests {
             // The server still responds correctly.
             let entire = try server.download("film.mp4", [("Range", "bytes=0-")])
             #expect(areEqual(entire.content, Self.content))
-            let gone: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads <= 1 ? true : nil }
-            #expect(gone == true, "a thread still serves a client that has disconnected")
+            #expect(
+                eventually { server.connectionThreads <= 1 }, "a thread still serves a client that has disconnected")
         }
     }
 }

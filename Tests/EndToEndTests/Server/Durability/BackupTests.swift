@@ -107,10 +107,7 @@ struct BackupTests {
                     return [:]
                 }
                 defer { isOver.withLock { $0 = true } }
-                let hasBegun: Bool? = pollUntil(within: .seconds(60)) {
-                    ledger.withLock { $0.count >= 90 } ? true : nil
-                }
-                #expect(hasBegun == true)
+                #expect(eventually { ledger.withLock { $0.count >= 90 } })
                 let recorded = ledger.withLock { $0 }
                 let backup = try ChildProcess(Self.script, [root, copy])
                 #expect(try backup.awaitEnding(within: .seconds(120)) == .exited(0), "\(backup.errorOutput)")

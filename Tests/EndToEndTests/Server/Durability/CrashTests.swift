@@ -69,10 +69,7 @@ struct CrashTests {
                 return (connection: connection, location: location, count: count)
             }
             let total = sent.reduce(0) { $0 + $1.count }
-            let arrived: Bool? = pollUntil(within: .seconds(60)) {
-                server.unfinished.values.reduce(0, +) == total ? true : nil
-            }
-            #expect(arrived == true)
+            #expect(eventually { server.unfinished.values.reduce(0, +) == total })
             #expect(try server.stop() == .exited(0))
             try server.restart()
             for upload in sent {

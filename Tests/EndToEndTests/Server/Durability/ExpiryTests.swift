@@ -4,12 +4,6 @@ import Testing
 
 @Suite("Expiry of uploads", .blocking)
 struct ExpiryTests {
-    private func begin(_ server: ServerProcess, _ name: String = "file.bin") throws -> String {
-        let response = try server.exchange(
-            .creation(.v8, "PUT", "/files/\(name)", complete: false, .bytes(BytePool.repeated(0..<1000))))
-        return try #require(response.location)
-    }
-
     /// Retrieves the upload until it is gone.
     private func awaitGone(_ server: ServerProcess, _ location: String) throws -> ContinuousClock.Instant? {
         try pollUntil(within: .seconds(60)) {
@@ -24,7 +18,7 @@ struct ExpiryTests {
     func expires() throws {
         try withServer("--max-age", "2s", "--max-uploads", "1", "--quota", "1500") { server in
             let begun = ContinuousClock.now
-            let location = try begin(server)
+            let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<1000))
             let gone = try #require(try awaitGone(server, location))
             // Lifetimes are counted in full seconds.
             #expect(gone - begun > .seconds(1))
@@ -32,8 +26,7 @@ struct ExpiryTests {
             #expect([404, 410].contains(append.status))
             #expect(append.offset == nil)
             #expect(append.complete == false)
-            let isFree: Bool? = pollUntil(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
-            #expect(isFree == true)
+            #expect(eventually { server.unfinished.isEmpty })
             let next = try pollUntil(within: .seconds(60)) {
                 let response = try server.exchange(
                     .creation(complete: false, length: 1500, .bytes(BytePool.repeated(0..<1000))))
@@ -47,8 +40,8 @@ struct ExpiryTests {
     @Test("SEC-09 SEC-10: neither an empty append nor a running append extends the lifetime of an upload")
     func cannotBeKeptAlive() throws {
         try withServer("--max-age", "6s") { server in
-            let location = try begin(server)
-            let other = try begin(server, "other.bin")
+            let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<1000))
+            let other = try server.begin(.v8, "/files/other.bin", BytePool.repeated(0..<1000))
             let running = try server.connect()
             try running.send(.append(.v8, other, at: 1000, complete: true, .declared(1000)))
             try running.send(BytePool.repeated(1000..<1100))
@@ -69,7 +62,7 @@ struct ExpiryTests {
     func completed() throws {
         try withServer("--keep-completed", "2s") { server in
             let (location, completed) = try Pace.within(.seconds(2)) { pace in
-                let location = try begin(server)
+                let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<1000))
                 pace.step()
                 let begun = ContinuousClock.now
                 let last = try server.exchange(.append(.v8, location, at: 1000, complete: true, .bytes([])))

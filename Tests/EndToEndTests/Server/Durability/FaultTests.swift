@@ -73,8 +73,8 @@ struct FaultTests {
     func append(_ fault: Fault) throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/file.bin", part(0..<Self.begun), length: Self.length)
-            let faults = try FaultInjection(
-                fault.calls, of: server, on: path(fault.place, server), error: fault.error,
+            let faults = try Tracer(
+                failing: fault.calls, of: server, on: path(fault.place, server), error: fault.error,
                 occasions: fault.occasions)
             let refusal = try server.exchange(
                 .append(.v8, location, at: Self.begun, complete: false, .bytes(part(Self.begun..<6000))))
@@ -83,7 +83,7 @@ struct FaultTests {
                 #expect(reported == Self.begun || !fault.keepsOffset && reported == 6000)
             }
             #expect(try server.exchange(.get("/healthz")).status == 200)
-            #expect(try faults.end() > 0)
+            #expect(try faults.endFailures() > 0)
             // The server is not restarted. Bytes that could not be synchronized do not count.
             let head = try server.exchange(.retrieval(.v8, location))
             #expect(head.status == 204, "\(head)")
@@ -111,13 +111,13 @@ struct FaultTests {
     func completion(_ fault: Fault) throws {
         try withServer { server in
             let location = try server.begin(.v8, "/files/file.bin", part(0..<Self.begun), length: Self.length)
-            let faults = try FaultInjection(
-                fault.calls, of: server, on: path(fault.place, server), error: fault.error,
+            let faults = try Tracer(
+                failing: fault.calls, of: server, on: path(fault.place, server), error: fault.error,
                 occasions: fault.occasions)
             let refusal = try server.exchange(
                 .append(.v8, location, at: Self.begun, complete: true, .bytes(part(Self.begun..<Self.length))))
             expectCorrectOffset(refusal, fault)
-            #expect(try faults.end() > 0)
+            #expect(try faults.endFailures() > 0)
             // The next request finds the completion either running or ended. Without a request, the periodic sweep ends
             // the completion.
             let head = try server.exchange(.retrieval(.v8, location))
@@ -146,8 +146,9 @@ struct FaultTests {
             #expect(try server.exchange(Request("PUT", "/files/file.bin", [], .bytes([1, 2, 3]))).status == 201)
             let location =
                 isPlain ? nil : try server.begin(.v8, "/files/file.bin", part(0..<Self.begun), length: Self.length)
-            let faults = try FaultInjection(
-                fault.calls, of: server, on: path(fault.place, server), error: fault.error, occasions: fault.occasions)
+            let faults = try Tracer(
+                failing: fault.calls, of: server, on: path(fault.place, server), error: fault.error,
+                occasions: fault.occasions)
             let request: Request =
                 if let location {
                     .append(.v8, location, at: Self.begun, complete: true, .bytes(part(Self.begun..<Self.length)))
@@ -157,7 +158,7 @@ struct FaultTests {
             let refusal = try server.exchange(request)
             #expect(refusal.status == 500, "\(refusal)")
             #expect(refusal.problem?.code == "storage-error", "\(refusal)")
-            #expect(try faults.end() > 0)
+            #expect(try faults.endFailures() > 0)
             func check() throws {
                 #expect(try server.exchange(.get("/files/file.bin")).content == [1, 2, 3])
             }
@@ -166,8 +167,7 @@ struct FaultTests {
                 if let location {
                     #expect(try [404, 410].contains(server.exchange(.retrieval(.v8, location)).status))
                 }
-                let isEmpty: Bool? = pollUntil(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
-                #expect(isEmpty == true)
+                #expect(eventually { server.unfinished.isEmpty })
             }
             try check()
             // If the restored names cannot be synchronized either, the upload ends after the next start.
@@ -195,14 +195,14 @@ struct FaultTests {
             // Creates the write-ahead log of the database.
             _ = try server.begin(.v8, "/files/other", [1])
             let before = server.unfinished
-            let faults = try FaultInjection(
-                fault.calls, of: server, on: path(fault.place, server), error: fault.error)
+            let faults = try Tracer(
+                failing: fault.calls, of: server, on: path(fault.place, server), error: fault.error)
             let creation = Request.creation(complete: true, .bytes(part(0..<Self.length)))
             let refusal = try server.exchange(creation)
             #expect(refusal.status == fault.status, "\(refusal)")
             #expect(refusal.problem?.code == fault.code, "\(refusal)")
             #expect(try server.exchange(.get("/readyz")).status == 503)
-            #expect(try faults.end() > 0)
+            #expect(try faults.endFailures() > 0)
             #expect(server.unfinished == before)
             #expect(server.published("file.bin") == nil)
             #expect(try server.exchange(creation).status == 201)
@@ -221,8 +221,7 @@ struct FaultTests {
             let connection = try server.connect()
             #expect(try connection.exchange(.get("/healthz")).status == 200)
             // Waits until the server has closed the connection of the creation: only `connection` is left.
-            let isClosed = pollUntil(within: .seconds(60)) { sockets(process).count == listening + 1 ? true : nil }
-            #expect(isClosed == true)
+            #expect(eventually { sockets(process).count == listening + 1 })
             let open = Set(descriptors(process))
             let free = try #require((0...open.count).first { !open.contains($0) })
             try setDescriptorLimit(free, process)
@@ -276,10 +275,7 @@ struct FaultTests {
 
     /// Waits until `/readyz` responds with 200. The server keeps the result of a check for a second.
     private func expectReady(_ server: ServerProcess) throws {
-        let isReady = try pollUntil(within: .seconds(60)) {
-            try server.exchange(.get("/readyz")).status == 200 ? true : nil
-        }
-        #expect(isReady == true)
+        #expect(try eventually { try server.exchange(.get("/readyz")).status == 200 })
     }
 
     private func expectUndamaged(_ server: ServerProcess) throws {

@@ -5,16 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-/// Whether this process may mount file systems.
-private let canMount: Bool = {
-    guard let directory = try? TemporaryDirectory() else { return false }
-    guard mount("tmpfs", directory.path, "tmpfs", 0, "size=64k") == 0 else { return false }
-    umount2(directory.path, Int32(MNT_DETACH))
-    return true
-}()
-
-@Suite(
-    "A full disk", .blocking, .enabled(if: canMount, "needs root, to mount a small tmpfs"))
+@Suite("A full disk", .blocking, .enabled(if: SmallDisk.isPossible, SmallDisk.requirement))
 struct FullDiskTests {
     private static let size = 8 << 20
 
@@ -26,30 +17,14 @@ struct FullDiskTests {
             try server.crash()
             try FileManager.default.removeItem(atPath: server.root)
             try FileManager.default.createDirectory(atPath: server.root, withIntermediateDirectories: false)
-            guard mount("tmpfs", server.root, "tmpfs", 0, "size=\(Self.size)") == 0 else {
-                throw Errno.current
-            }
+            let disk = try SmallDisk(on: server.root, "size=\(Self.size)")
             defer {
                 try? server.crash()
-                umount2(server.root, Int32(MNT_DETACH))
+                disk.unmount()
             }
             try server.restart(options)
             try body(server)
         }
-    }
-
-    /// Fills the disk, except for `count` bytes.
-    private func fill(_ server: ServerProcess, leaving count: Int = 0) throws -> String {
-        let path = server.root + "/ballast"
-        // "e" closes the file on exec: otherwise a server started by another test would keep the space occupied.
-        let handle = try #require(fopen(path, "we"))
-        let block = [UInt8](repeating: 0, count: 4096)
-        while fwrite(block, 1, block.count, handle) == block.count, fflush(handle) == 0 {}
-        fclose(handle)
-        var status = stat()
-        #expect(stat(path, &status) == 0)
-        if count > 0 { #expect(truncate(path, max(0, Int(status.st_size) - count)) == 0) }
-        return path
     }
 
     @Test("an upload whose event cannot be recorded is not acknowledged")
@@ -57,7 +32,7 @@ struct FullDiskTests {
         let endpoint = try EventEndpoint()
         endpoint.origin.stop()
         try withSmallDisk(endpoint.options()) { server in
-            let ballast = try fill(server, leaving: 300_000)
+            let ballast = try SmallDisk.fill(server.root, leaving: 300_000)
             var acknowledged: Set<String> = []
             for number in 0..<60 {
                 let target = "/files/\(number)"
@@ -92,7 +67,7 @@ struct FullDiskTests {
                 return connection.sendUntilRefused(wire) == wire.count
             }
             #expect(send(0..<1_000_000))
-            let path = try fill(server, leaving: 500_000)
+            let path = try SmallDisk.fill(server.root, leaving: 500_000)
             var sent = 1_000_000
             while sent < length, send(sent..<sent + 100_000) { sent += 100_000 }
             let refusal = try connection.readResponse(to: "PUT")
@@ -164,7 +139,7 @@ struct FullDiskTests {
     func crashOnFullDisk() throws {
         try withSmallDisk { server in
             let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<2_000_000))
-            let path = try fill(server)
+            let path = try SmallDisk.fill(server.root)
             let refusal = try server.exchange(
                 .append(.v8, location, at: 2_000_000, complete: true, .bytes(BytePool.repeated(2_000_000..<3_000_000))))
             #expect(refusal.status >= 500)
@@ -188,15 +163,12 @@ struct FullDiskTests {
             let bytes = BytePool.repeated(0..<2_000_000)
             #expect(try server.exchange(Request("PUT", "/files/a", [], .bytes(bytes))).status == 201)
             #expect(try server.stop() == .exited(0))
-            _ = try fill(server)
+            _ = try SmallDisk.fill(server.root)
             try server.restart()
             #expect(try server.exchange(.get("/files/a")).content == bytes)
             #expect(try server.exchange(.get("/readyz")).status == 503)
             #expect(try server.exchange(Request("DELETE", "/files/a")).status == 204)
-            let isReady = try pollUntil(within: .seconds(60)) {
-                try server.exchange(.get("/readyz")).status == 200 ? true : nil
-            }
-            #expect(isReady == true)
+            #expect(try eventually { try server.exchange(.get("/readyz")).status == 200 })
         }
     }
 
@@ -205,18 +177,16 @@ struct FullDiskTests {
         try withServer { server in
             let volume = server.root + "/files/volume"
             try FileManager.default.createDirectory(atPath: volume, withIntermediateDirectories: false)
-            guard mount("tmpfs", volume, "tmpfs", 0, "size=1m") == 0 else { throw Errno.current }
-            defer { umount2(volume, Int32(MNT_DETACH)) }
+            let disk = try SmallDisk(on: volume, "size=1m")
+            defer { disk.unmount() }
             let location = try server.begin(.v8, "/files/volume/a", [1])
             let refusal = try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([2])))
             #expect(refusal.status == 500)
             #expect(refusal.complete == false)
-            _ = try server.process.awaitErrorOutput {
-                $0.contains("cannot publish in files/volume: Invalid cross-device link (EXDEV)") ? true : nil
-            }
+            try server.awaitLog("cannot publish in files/volume: Invalid cross-device link (EXDEV)")
             try server.restart()
             #expect(try server.exchange(.retrieval(.v8, location)).offset == 2)
-            umount2(volume, Int32(MNT_DETACH))
+            disk.unmount()
             #expect(try server.exchange(.append(.v8, location, at: 2, complete: true, .bytes([]))).status == 201)
             #expect(server.published("volume/a") == [1, 2])
         }
@@ -226,23 +196,17 @@ struct FullDiskTests {
     func readiness() throws {
         try withSmallDisk { server in
             #expect(try server.exchange(.get("/readyz")).status == 200)
-            let path = try fill(server)
-            let isUnready = try pollUntil(within: .seconds(60)) {
-                try server.exchange(.get("/readyz")).status == 503 ? true : nil
-            }
-            #expect(isUnready == true)
+            let path = try SmallDisk.fill(server.root)
+            #expect(try eventually { try server.exchange(.get("/readyz")).status == 503 })
             #expect(unlink(path) == 0)
-            let isReady = try pollUntil(within: .seconds(60)) {
-                try server.exchange(.get("/readyz")).status == 200 ? true : nil
-            }
-            #expect(isReady == true)
+            #expect(try eventually { try server.exchange(.get("/readyz")).status == 200 })
         }
     }
 
     @Test("SEC-17: a plain upload that does not fit leaves no file behind")
     func plain() throws {
         try withSmallDisk { server in
-            let path = try fill(server, leaving: 500_000)
+            let path = try SmallDisk.fill(server.root, leaving: 500_000)
             let connection = try server.connect()
             try connection.send(.creation(nil, "PUT", "/files/plain", complete: nil, .openChunks))
             var sent = 0
@@ -251,8 +215,7 @@ struct FullDiskTests {
                 sent += 100_000
             }
             #expect(try connection.readResponse(to: "PUT").status == 507)
-            let isEmpty: Bool? = pollUntil(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
-            #expect(isEmpty == true)
+            #expect(eventually { server.unfinished.isEmpty })
             #expect(server.published("plain") == nil)
             #expect(unlink(path) == 0)
             #expect(

@@ -103,7 +103,7 @@ struct LostStateTests {
             }
             // The access log has the same hash.
             let word = String(try #require(line.firstMatch(of: /upload:[0-9a-f]{8}/)).output)
-            _ = try server.process.awaitErrorOutput { $0.contains("/uploads/" + word) ? true : nil }
+            try server.awaitLog("/uploads/" + word)
             #expect(!server.log.contains(location.split(separator: "/").last ?? "?"))
         }
     }

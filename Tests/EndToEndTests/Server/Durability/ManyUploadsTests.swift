@@ -100,10 +100,7 @@ struct ManyUploadsTests {
             #expect(refused.complete != true)
             #expect(refused.location == nil)
             try limitDescriptors(process, to: "1000:")
-            let recovered: Bool? = pollUntil(within: .seconds(60)) {
-                (try? server.exchange(.retrieval(.v8, location)))?.offset == 1000 ? true : nil
-            }
-            #expect(recovered == true)
+            #expect(eventually { (try? server.exchange(.retrieval(.v8, location)))?.offset == 1000 })
             let last = try server.exchange(
                 .append(.v8, location, at: 1000, complete: true, .bytes(BytePool.repeated(1000..<2000))))
             #expect(last.status == 201)

@@ -40,7 +40,7 @@ struct RaceTests {
             let created = try server.exchange(.creation(complete: false, length: Self.length, .bytes([])))
             let location = try #require(created.location)
             let port = server.port
-            let counter = Monitor(0)
+            let counter = Counter()
             let attempts = try ConcurrentClients.run(20) { number in
                 var random = SeededGenerator(seed: history.seed &+ UInt64(number))
                 return try Self.race(port, location, counter, &random)
@@ -63,7 +63,7 @@ struct RaceTests {
 
     /// Appends at the offset that the server reports, until the upload is complete.
     private static func race(
-        _ port: UInt16, _ location: String, _ counter: Monitor<Int>, _ random: inout SeededGenerator
+        _ port: UInt16, _ location: String, _ counter: Counter, _ random: inout SeededGenerator
     ) throws -> [Attempt] {
         var attempts: [Attempt] = []
         var reported = 0
@@ -77,10 +77,7 @@ struct RaceTests {
             reported = offset
             if head.complete == true { return attempts }
             let count = min(length - offset, Int.random(in: 1...40_000, using: &random))
-            let number = counter.withLock { value in
-                value += 1
-                return value
-            }
+            let number = counter.next()
             var attempt = Attempt(number: number, start: offset, count: count)
             attempt.isCompletion = offset + count == length
             // The bytes are sent in pieces, so that other appends come in between. The connection of a superseded

@@ -38,10 +38,10 @@ struct StartSizeTests {
         let begun = SystemClock.monotonicNanoseconds()
         let process = try ServerProcess.run(["--root", root, "--listen", "127.0.0.1:\(port)", "--min-free", "0"])
         defer { process.kill(SIGKILL) }
-        let isReady: Bool? = pollUntil(within: .seconds(120)) {
-            (try? RawConnection(port: port).exchange(.get("/readyz")))?.status == 200 ? true : nil
-        }
-        #expect(isReady == true, "\(process.errorOutput)")
+        #expect(
+            eventually(within: .seconds(120)) {
+                (try? RawConnection(port: port).exchange(.get("/readyz")))?.status == 200
+            }, "\(process.errorOutput)")
         cost.milliseconds = Int((SystemClock.monotonicNanoseconds() - begun) / 1_000_000)
         cost.processorMilliseconds = try processorMilliseconds(process.identifier)
         cost.residentKiB = (process.peakResidentBytes() ?? 0) >> 10

@@ -33,7 +33,7 @@ struct SynchronizationTests {
         let server = try #require(Self.child(of: process.identifier))
         kill(server, SIGTERM)
         _ = try process.awaitEnding()
-        return SystemCallTrace(String(decoding: FileManager.default.contents(atPath: log) ?? Data(), as: UTF8.self))
+        return SystemCallTrace(textOfFile(log))
     }
 
     private static func child(of parent: pid_t) -> pid_t? {
@@ -115,14 +115,14 @@ struct SynchronizationTests {
 
     /// Waits until the only unfinished upload has `count` bytes.
     private func awaitBytes(_ count: Int, in root: String) throws {
-        let found: Bool? = try pollUntil(within: .seconds(60)) {
-            let names = try FileManager.default.contentsOfDirectory(atPath: root + "/uploads")
-            let sizes = names.compactMap {
-                (try? FileManager.default.attributesOfItem(atPath: root + "/uploads/" + $0))?[.size] as? Int
-            }
-            return sizes.contains(count) ? true : nil
-        }
-        #expect(found == true)
+        #expect(
+            try eventually {
+                let names = try FileManager.default.contentsOfDirectory(atPath: root + "/uploads")
+                let sizes = names.compactMap {
+                    (try? FileManager.default.attributesOfItem(atPath: root + "/uploads/" + $0))?[.size] as? Int
+                }
+                return sizes.contains(count)
+            })
     }
 
     @Test("OFF-09: an interim response reports only what is on stable storage")

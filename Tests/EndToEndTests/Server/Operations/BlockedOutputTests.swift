@@ -66,10 +66,7 @@ struct BlockedOutputTests {
                 directory.path + "/data", "--listen", "127.0.0.1:\(port)", "--min-free", "0",
             ], descriptors: [ends[1]])
         func connect() throws -> RawConnection { try RawConnection(port: port, authority: "127.0.0.1:\(port)") }
-        let isReady: Bool? = pollUntil(within: .seconds(60)) {
-            (try? connect().exchange(.get("/readyz")).status) == 200 ? true : nil
-        }
-        #expect(isReady == true)
+        #expect(eventually { (try? connect().exchange(.get("/readyz")).status) == 200 })
         try use(connect)
         let metrics = MetricSamples(try connect().exchange(.get("/metrics")).text)
         #expect(metrics["onward_log_lines_dropped_total"] > 4000)

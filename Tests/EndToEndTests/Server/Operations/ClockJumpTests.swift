@@ -20,16 +20,6 @@ struct ClockJumpTests {
         do { try body(server, clock) } catch { Issue.record(error, "\(server.log.suffix(3000))") }
     }
 
-    private func begin(_ server: ServerProcess, _ name: String = "file.bin") throws -> String {
-        let response = try server.exchange(
-            .creation(.v8, "PUT", "/files/\(name)", complete: false, .bytes(BytePool.repeated(0..<1000))))
-        return try #require(response.location)
-    }
-
-    private func awaitLog(_ server: ServerProcess, _ text: String) throws {
-        _ = try server.process.awaitErrorOutput { $0.contains(text) ? true : nil }
-    }
-
     /// The year of `Date`.
     private func year(_ response: Response) throws -> Int {
         let words = try #require(response.value("Date")).split(separator: " ")
@@ -41,14 +31,14 @@ struct ClockJumpTests {
         arguments: [4000, -4000])
     func whileRunning(days: Int) throws {
         try withShiftedServer(["--max-age", "1h", "--keep-completed", "1h"]) { server, clock in
-            let location = try begin(server)
+            let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<1000))
             let now = try year(server.exchange(.get("/healthz")))
-            let finished = try begin(server, "other.bin")
+            let finished = try server.begin(.v8, "/files/other.bin", BytePool.repeated(0..<1000))
             #expect(try server.exchange(.append(.v8, finished, at: 1000, complete: true, .bytes([1]))).status == 201)
             try clock.shift(by: days * Self.day)
             // With a shared storage the clock of the database determines lifetimes.
             let isShared = server.shared != nil
-            if !isShared { try awaitLog(server, "the wall clock jumped \(days < 0 ? "back" : "forward") by ") }
+            if !isShared { try server.awaitLog("the wall clock jumped \(days < 0 ? "back" : "forward") by ") }
             // After this pause, the sweep has run since the jump.
             Deadline.pause(.milliseconds(2200))
             let head = try server.exchange(.retrieval(.v8, location))
@@ -68,19 +58,16 @@ struct ClockJumpTests {
     @Test("LIM-19: after a jump back an upload still expires after its lifetime")
     func expiresAfterJumpBack() throws {
         try withShiftedServer(["--max-age", "3s"]) { server, clock in
-            let location = try begin(server)
+            let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<1000))
             try clock.shift(by: -400 * Self.day)
-            let isGone: Bool? = try pollUntil(within: .seconds(60)) {
-                try [404, 410].contains(server.exchange(.retrieval(.v8, location)).status) ? true : nil
-            }
-            #expect(isGone == true)
+            #expect(try eventually { try [404, 410].contains(server.exchange(.retrieval(.v8, location)).status) })
         }
     }
 
     @Test("LIM-19: downtime is measured by the wall clock, after a stop and after a crash", arguments: [false, true])
     func downtime(isCrash: Bool) throws {
         try withShiftedServer(["--max-age", "1h"]) { server, clock in
-            let location = try begin(server)
+            let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<1000))
             func restart(after shift: Int) throws {
                 if isCrash { try server.crash() } else { _ = try server.stop() }
                 try clock.shift(by: shift)
@@ -92,14 +79,13 @@ struct ClockJumpTests {
             #expect((1000...1200).contains(try #require(head.limits?["max-age"])))
             // A jump while the server is running does not count, before or after the restart.
             try clock.shift(by: 2400 + 30 * Self.day)
-            try awaitLog(server, "the wall clock jumped forward")
+            try server.awaitLog("the wall clock jumped forward")
             Deadline.pause(.milliseconds(1500))
             try restart(after: 2400 + 30 * Self.day)
             #expect(try server.exchange(.retrieval(.v8, location)).status == 204)
             try restart(after: 4800 + 30 * Self.day)
             #expect(try [404, 410].contains(server.exchange(.retrieval(.v8, location)).status))
-            let isFree: Bool? = pollUntil(within: .seconds(60)) { server.unfinished.isEmpty ? true : nil }
-            #expect(isFree == true)
+            #expect(eventually { server.unfinished.isEmpty })
         }
     }
 
@@ -108,23 +94,23 @@ struct ClockJumpTests {
         arguments: [false, true])
     func longDowntime(isCrash: Bool) throws {
         try withShiftedServer([]) { server, clock in
-            let location = try begin(server)
+            let location = try server.begin(.v8, "/files/file.bin", BytePool.repeated(0..<1000))
             if isCrash { try server.crash() } else { _ = try server.stop() }
             try clock.shift(by: 3000 * Self.day)
             try server.restart()
-            try awaitLog(server, "no upload expires within the first hour")
+            try server.awaitLog("no upload expires within the first hour")
             Deadline.pause(.milliseconds(2200))
             let head = try server.exchange(.retrieval(.v8, location))
             #expect(head.status == 204 && head.offset == 1000)
             #expect((3500...3600).contains(try #require(head.limits?["max-age"])))
             // The clock is corrected, so there was no downtime.
             try clock.shift(by: 0)
-            try awaitLog(server, "the wall clock jumped back")
-            let isRight: Bool? = try pollUntil(within: .seconds(60)) {
-                let age = try server.exchange(.retrieval(.v8, location)).limits?["max-age"] ?? 0
-                return age > 604_000 && age <= 604_800 ? true : nil
-            }
-            #expect(isRight == true)
+            try server.awaitLog("the wall clock jumped back")
+            #expect(
+                try eventually {
+                    let age = try server.exchange(.retrieval(.v8, location)).limits?["max-age"] ?? 0
+                    return age > 604_000 && age <= 604_800
+                })
             #expect(try server.exchange(.append(.v8, location, at: 1000, complete: true, .bytes([1]))).status == 201)
         }
     }

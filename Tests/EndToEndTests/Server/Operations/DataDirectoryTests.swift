@@ -22,7 +22,7 @@ struct DataDirectoryTests {
         let directory = try TemporaryDirectory()
         let root = directory.path + "/a/b c/data"
         let process = try ServerProcess.run(["--root", root, "--listen", "127.0.0.1:0"])
-        _ = try process.awaitErrorOutput { $0.contains("listening on") ? true : nil }
+        try process.awaitErrorOutput(containing: "listening on")
         #expect(permissions(root) == 0o700)
         #expect(permissions(root + "/onward.sqlite") == 0o600)
         for name in ["files", "uploads"] { #expect(permissions(root + "/" + name) != nil, "\(name)") }

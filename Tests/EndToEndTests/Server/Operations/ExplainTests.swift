@@ -59,7 +59,7 @@ struct ExplainTests {
                 let response = try server.exchange(explained(request))
                 let reported = try #require(sentence(response), "\(response)")
                 #expect(reported.hasPrefix(text), "\(response)")
-                _ = try server.process.awaitErrorOutput { $0.contains(": " + reported + "\n") ? true : nil }
+                try server.awaitLog(": " + reported + "\n")
                 #expect(response.interim.contains { $0.status == 104 } == reported.hasPrefix("104 sent"), "\(response)")
             }
             let secret = try #require(location.split(separator: "/").last)

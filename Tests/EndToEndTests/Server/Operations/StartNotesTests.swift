@@ -44,7 +44,7 @@ struct StartNotesTests {
         try withServer { server in
             // The access log is written after the notes at the start.
             #expect(try server.exchange(.get("/healthz")).status == 200)
-            let text = try server.process.awaitErrorOutput { $0.contains("/healthz") ? $0 : nil }
+            let text = try server.awaitLog("/healthz")
             #expect(!text.contains("open files"))
         }
     }

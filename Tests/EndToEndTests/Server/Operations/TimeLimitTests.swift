@@ -70,8 +70,7 @@ struct TimeLimitTests {
                     return (connection, last)
                 }
             }
-            let gone: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
-            #expect(gone == true)
+            #expect(eventually { server.connectionThreads == 0 })
         }
     }
 
@@ -134,8 +133,7 @@ struct TimeLimitTests {
                 return (slow, try slow.readResponse())
             }
             #expect(areEqual(response.content, content))
-            let gone: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads <= 1 ? true : nil }
-            #expect(gone == true)
+            #expect(eventually { server.connectionThreads <= 1 })
             withExtendedLifetime((stuck, slow)) {}
         }
     }
@@ -154,8 +152,7 @@ struct TimeLimitTests {
             // Both downloads have begun.
             for connection in [local, shrunk] { _ = try connection.receiveMore(until: Deadline(in: .seconds(60))) }
             if server.shared == nil { #expect(truncate(server.path(of: "f.bin"), 1000) == 0) }
-            let gone: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
-            #expect(gone == true)
+            #expect(eventually { server.connectionThreads == 0 })
             withExtendedLifetime((local, shrunk)) {}
         }
     }
@@ -184,7 +181,7 @@ struct TimeLimitTests {
                 Deadline.pause(.milliseconds(100))
             }
             #expect(clock.now - begun >= .seconds(9))
-            _ = try server.process.awaitErrorOutput { $0.contains("reason=too-slow interrupted") ? true : nil }
+            try server.awaitLog("reason=too-slow interrupted")
             let offset = try #require(try server.retrieve(location).offset)
             #expect(offset > 0 && offset <= Int64(slowly))
             try fast.send(content[quickly...])

@@ -31,9 +31,9 @@ struct RequestCost {
             try body()
             let allocations = Double(try counter.read() - allocationsBefore) / Double(count)
             let switches = Double(try Self.switches(of: server) - switchesBefore) / Double(count)
-            let tracer = try SystemCallCounter(of: server)
+            let tracer = try Tracer(counting: server)
             try body()
-            let calls = try tracer.end().mapValues { Double($0) / Double(count) }
+            let calls = try tracer.endCounting().mapValues { Double($0) / Double(count) }
             if repetition == 0 {
                 (self.allocations, self.switches, self.calls) = (allocations, switches, calls)
             } else {

@@ -1,6 +1,4 @@
 import ConformanceKit
-import FoundationEssentials
-import Glibc
 import TestSupport
 import Testing
 
@@ -13,15 +11,9 @@ struct SocketOptionTests {
         let server = try ServerProcess()
         let content = Payload.bytes(8 << 20)
         try #require(try server.exchange(Request("PUT", "/files/x", [], .bytes(content))).status == 201)
-        let log = server.directory.path + "/options"
-        let tracer = try ChildProcess(
-            "/usr/bin/strace",
-            ["-f", "-e", "trace=setsockopt,sendfile", "-p", String(server.process.identifier), "-o", log])
-        _ = try tracer.awaitErrorOutput { $0.contains(" attached") ? true : nil }
+        let tracer = try Tracer(["-e", "trace=setsockopt,sendfile"], of: server)
         #expect(try server.exchange(Request("GET", "/files/x")).content == content)
-        tracer.kill(SIGTERM)
-        _ = try tracer.awaitEnding()
-        let calls = String(decoding: FileManager.default.contents(atPath: log) ?? Data(), as: UTF8.self)
+        let calls = try tracer.end()
         #expect(calls.contains("sendfile("))
         #expect(!calls.contains("TCP_CORK"), "\(calls)")
     }

@@ -36,10 +36,7 @@ struct PromptnessTests {
             #expect(try connection.requireInterim().location != nil)
             try connection.send("1\r\na\r\n1\r\nb\r\n1\r")
             try connection.awaitAcknowledgment()
-            let offset = pollUntil(within: .seconds(30)) { () -> Bool? in
-                server.unfinished.values.contains(2) ? true : nil
-            }
-            #expect(offset == true)
+            #expect(eventually(within: .seconds(30)) { server.unfinished.values.contains(2) })
         }
     }
 }

@@ -62,8 +62,9 @@ struct SoakTests {
             #expect(growth <= buffers, "\(seed): \(before), \(after)")
             let unfinished = [first, second, third].reduce(0) { $0 + $1.world.unfinished }
             if Self.isLong {
-                let isEmpty: Bool? = pollUntil(within: .seconds(120)) { server.unfinished.isEmpty ? true : nil }
-                #expect(isEmpty == true, "\(seed): \(server.unfinished.count) unfinished uploads are left")
+                #expect(
+                    eventually(within: .seconds(120)) { server.unfinished.isEmpty },
+                    "\(seed): \(server.unfinished.count) unfinished uploads are left")
             } else {
                 #expect(server.unfinished.count <= unfinished, "\(seed)")
             }
@@ -86,8 +87,7 @@ struct SoakTests {
 
     /// The resources of the server when no client is connected.
     private func use(of server: ServerProcess) throws -> ProcessUse {
-        let isIdle: Bool? = pollUntil(within: .seconds(60)) { server.connectionThreads == 0 ? true : nil }
-        #expect(isIdle == true)
+        #expect(eventually { server.connectionThreads == 0 })
         return try ProcessUse(of: server)
     }
 

@@ -97,8 +97,7 @@ struct StreamingTargetTests {
             #expect(head.status == 203 && head.value("Content-Type") == "text/plain")
             other.expectClosed()
         }
-        let released: Bool? = pollUntil(within: .seconds(60)) { target.released.withLock { $0 } >= 6 ? true : nil }
-        #expect(released == true)
+        #expect(eventually { target.released.withLock { $0 } >= 6 })
     }
 
     @Test("If a stream fails, the server aborts the response, however much was sent before")
@@ -115,8 +114,7 @@ struct StreamingTargetTests {
             try old.send(request)
             #expect(try old.awaitClosing().closing == .reset)
         }
-        let released: Bool? = pollUntil(within: .seconds(60)) { target.released.withLock { $0 } == 6 ? true : nil }
-        #expect(released == true)
+        #expect(eventually { target.released.withLock { $0 } == 6 })
     }
 
     @Test("Streamed content in the response to an upload is read once and stored, so that it can be sent again")
