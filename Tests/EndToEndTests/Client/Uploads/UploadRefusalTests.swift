@@ -151,23 +151,6 @@ struct UploadRefusalTests {
         #expect(server.requests.contains { $0.method == "DELETE" })
     }
 
-    @Test("CLI-24: a relative Location is resolved against the URI of the request")
-    func relativeLocation() async throws {
-        let model = ScriptedUpload(path: "../u/7?k=1")
-        let counter = Counter()
-        let server = try ScriptedServer { request, reply in
-            guard counter.next() == 1 else { return try model.serve(request, reply) }
-            try reply.interim(104, model.announcement)
-            try model.receiveContent(reply, atMost: 10_000)
-            reply.reset()
-        }
-        let fixture = try UploadFixture()
-        let request = TransferRequest(server.url + "/a/b/c?q=1", method: .put)
-        _ = try await fixture.client.upload(request, from: DataSource(Data(bytes))).value()
-        #expect(server.requests.dropFirst().allSatisfy { $0.target == "/a/u/7?k=1" })
-        expectSame(model.inventory.bytes, bytes)
-    }
-
     @Test("RED-02: 307 and 308 are followed with the same method and content", arguments: [307, 308])
     func redirections(status: Int) async throws {
         let model = ScriptedUpload()
