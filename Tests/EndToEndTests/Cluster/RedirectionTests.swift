@@ -10,6 +10,7 @@ import Testing
 struct RedirectionTests {
     private static let content = BytePool.repeated(0..<12_000_000)
     private static let fields = [("Authorization", "Bearer reader-token-0123456789")]
+    private static let photo = "photo%20%E2%82%AC.jpg"
 
     /// Requests a URL of the storage with curl, without fields of the original request.
     private func fetch(_ url: String, _ options: [String] = []) throws -> (head: [String], content: [UInt8]) {
@@ -17,7 +18,7 @@ struct RedirectionTests {
         let (head, body) = (directory.path + "/head", directory.path + "/body")
         let curl = try ChildProcess("/usr/bin/curl", ["-sS", "-D", head, "-o", body] + options + [url])
         try #require(try curl.awaitEnding() == .exited(0), "\(curl.errorOutput)")
-        let text = String(decoding: FileManager.default.contents(atPath: head) ?? Data(), as: UTF8.self)
+        let text = textOfFile(head)
         let content = FileManager.default.contents(atPath: body) ?? Data()
         return (text.split(separator: "\r\n").map(String.init), Array(content))
     }
@@ -31,9 +32,7 @@ struct RedirectionTests {
     private func get(_ node: ServerProcess, _ name: String, _ fields: [(String, String)] = Self.fields) throws
         -> Response
     {
-        var request = Request.get("/files/" + name)
-        request.fields += fields
-        return try node.exchange(request)
+        try node.exchange(Request("GET", "/files/" + name, fields))
     }
 
     @Test("a file of one object gets 307 to a URL with its type and name; other requests are answered by the server")
@@ -43,12 +42,12 @@ struct RedirectionTests {
             "tokens", Array("reader reader-token-0123456789 read\nwriter writer-token-0123456789\n".utf8))
         try withCluster(1, ["--token-file", tokens, "--redirect-downloads", "--log-level", "debug"]) { cluster in
             let node = cluster.nodes[0]
-            try put(node, "photo%20%E2%82%AC.jpg", 300_000, "image/jpeg")
+            try put(node, Self.photo, 300_000, "image/jpeg")
             try put(node, "page.html", 200_000, "text/html; charset=utf-8")
             try put(node, "small.txt", 1_000, "text/plain")
             try put(node, "large.bin", 12_000_000, "application/octet-stream")
 
-            let response = try get(node, "photo%20%E2%82%AC.jpg")
+            let response = try get(node, Self.photo)
             #expect(response.status == 307 && response.content.isEmpty, "\(response)")
             #expect(response.fields["Cache-Control"] == "no-store" && response.fields["ETag"] == nil)
             let url = try #require(response.fields["Location"])
@@ -64,14 +63,14 @@ struct RedirectionTests {
                 part.head.first?.hasPrefix("HTTP/1.1 206") == true && part.content == Array(Self.content[1000..<2000]))
             // curl follows the redirection, and does not send the token to the other server.
             let followed = try fetch(
-                "http://127.0.0.1:\(node.port)/files/photo%20%E2%82%AC.jpg",
+                node.url("/files/" + Self.photo),
                 ["-L", "-r", "-500", "-H", "Authorization: Bearer reader-token-0123456789"])
             #expect(followed.content == Array(Self.content[299_500..<300_000]), "\(followed.head)")
 
             let token = try directory.file("token", Array("reader-token-0123456789\n".utf8))
             let run = try OnwardRun(
                 [
-                    "get", "http://127.0.0.1:\(node.port)/files/photo%20%E2%82%AC.jpg", "-o", directory.path + "/copy",
+                    "get", node.url("/files/" + Self.photo), "-o", directory.path + "/copy",
                     "--token-file", token, "--quiet",
                 ], environment: ["HOME": directory.path])
             #expect(run.ending == .exited(0), "\(run.output)")
@@ -88,23 +87,21 @@ struct RedirectionTests {
             let small = try get(node, "small.txt")
             #expect(small.status == 200 && small.content == Array(Self.content[..<1_000]))
             #expect(try get(node, "large.bin").content == Self.content)
-            var head = Request("HEAD", "/files/photo%20%E2%82%AC.jpg")
-            head.fields += Self.fields
-            let described = try node.exchange(head)
+            let described = try node.exchange(Request("HEAD", "/files/" + Self.photo, Self.fields))
             #expect(described.status == 200 && described.fields["Content-Length"] == "300000")
             let tag = try #require(described.fields["ETag"])
 
             // Access and conditions are evaluated first.
-            #expect(try get(node, "photo%20%E2%82%AC.jpg", []).status == 401)
+            #expect(try get(node, Self.photo, []).status == 401)
             #expect(try get(node, "none.jpg").status == 404)
-            let unchanged = try get(node, "photo%20%E2%82%AC.jpg", Self.fields + [("If-None-Match", tag)])
+            let unchanged = try get(node, Self.photo, Self.fields + [("If-None-Match", tag)])
             #expect(unchanged.status == 304)
-            #expect(try get(node, "photo%20%E2%82%AC.jpg", Self.fields + [("If-Match", "\"x\"")]).status == 412)
+            #expect(try get(node, Self.photo, Self.fields + [("If-Match", "\"x\"")]).status == 412)
             let resumed = try get(
-                node, "photo%20%E2%82%AC.jpg", Self.fields + [("Range", "bytes=299999-"), ("If-Range", tag)])
+                node, Self.photo, Self.fields + [("Range", "bytes=299999-"), ("If-Range", tag)])
             #expect(resumed.status == 206 && resumed.content == [Self.content[299_999]])
             let other = try get(
-                node, "photo%20%E2%82%AC.jpg", Self.fields + [("Range", "bytes=299999-"), ("If-Range", "\"storage\"")])
+                node, Self.photo, Self.fields + [("Range", "bytes=299999-"), ("If-Range", "\"storage\"")])
             #expect(other.status == 307)
 
             // The bytes of an object after those of the file must not be sent.

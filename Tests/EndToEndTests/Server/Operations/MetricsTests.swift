@@ -6,36 +6,40 @@ import Testing
 /// `/metrics`.
 @Suite("Metrics", .blocking)
 struct MetricsTests {
+    /// Sends twelve requests, seven of them for one upload: it is created, cut, taken over while stuck, refused at a wrong
+    /// offset, and completed.
+    private func sendRequests(to server: ServerProcess) throws {
+        let location = try server.begin(.v8, "/files/f", Payload.bytes(1000))
+        let cut = try server.connect()
+        try cut.open(.append(.v8, location, at: 1000, complete: true, length: 6000, .declared(5000)))
+        try cut.send(Payload.bytes(2000))
+        cut.endOutput()
+        try server.awaitInterruption("PATCH")
+        #expect(try server.retrieve(location).offset == 3000)
+        let stuck = try server.connect()
+        try stuck.open(.append(.v8, location, at: 3000, complete: true, .declared(3000)))
+        #expect(try server.retrieve(location).offset == 3000)
+        stuck.expectClosed()
+        #expect(
+            try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([]))).status == 409)
+        #expect(
+            try server.exchange(
+                .append(.v8, location, at: 3000, complete: true, .bytes(Payload.bytes(3000)))
+            ).status == 201)
+        // Requests that do not belong to the upload.
+        let declined = Request.creation(.v8, "PUT", "/files/g", complete: true, .bytes([1, 2, 3]))
+        #expect(try server.exchange(declined.with("Onward-Interim", "off")).interim.isEmpty)
+        #expect(try server.exchange(Request("PUT", "/files/h", [], .bytes([1]))).status == 201)
+        #expect(try server.exchange(Request("GET", "/files/f", [("Range", "bytes=0-99")])).content.count == 100)
+        let missing = try server.exchange(.get("/files/none"))
+        #expect(missing.status == 404)
+        #expect(try server.exchange(Request("BREW", "/nowhere")).status == 404)
+    }
+
     @Test("The requests of one upload change exactly the counters of their events")
     func oneUpload() throws {
         try withServer { server in
-            // The upload is created, cut, taken over while stuck, refused at a wrong offset, and completed.
-            let location = try server.begin(.v8, "/files/f", Payload.bytes(1000))
-            let cut = try server.connect()
-            try cut.open(.append(.v8, location, at: 1000, complete: true, length: 6000, .declared(5000)))
-            try cut.send(Payload.bytes(2000))
-            cut.endOutput()
-            try server.awaitInterruption("PATCH")
-            #expect(try server.retrieve(location).offset == 3000)
-            let stuck = try server.connect()
-            try stuck.open(.append(.v8, location, at: 3000, complete: true, .declared(3000)))
-            #expect(try server.retrieve(location).offset == 3000)
-            stuck.expectClosed()
-            #expect(
-                try server.exchange(.append(.v8, location, at: 1, complete: true, .bytes([]))).status == 409)
-            #expect(
-                try server.exchange(
-                    .append(.v8, location, at: 3000, complete: true, .bytes(Payload.bytes(3000)))
-                ).status == 201)
-            // Requests that do not belong to the upload.
-            let declined = Request.creation(.v8, "PUT", "/files/g", complete: true, .bytes([1, 2, 3]))
-            #expect(try server.exchange(declined.with("Onward-Interim", "off")).interim.isEmpty)
-            #expect(try server.exchange(Request("PUT", "/files/h", [], .bytes([1]))).status == 201)
-            #expect(try server.exchange(Request("GET", "/files/f", [("Range", "bytes=0-99")])).content.count == 100)
-            let missing = try server.exchange(.get("/files/none"))
-            #expect(missing.status == 404)
-            #expect(try server.exchange(Request("BREW", "/nowhere")).status == 404)
-
+            try sendRequests(to: server)
             let metrics = try server.metrics { $0.requests == 12 }
             #expect(
                 metrics.nonzero("onward_http_requests_total").filter { !$0.key.contains("/metrics") } == [
