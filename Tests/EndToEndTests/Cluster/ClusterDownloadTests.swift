@@ -11,7 +11,7 @@ struct ClusterDownloadTests {
     private static let content = BytePool.repeated(0..<100_000_000)
 
     /// Clients that read 10 KB/s each, on one thread.
-    private final class SlowClients: Sendable {
+    private final class SlowReaders: Sendable {
         private struct State {
             /// The bytes that each client has received.
             var received: [Int]
@@ -34,7 +34,7 @@ struct ClusterDownloadTests {
             }
             let state = Monitor(State(received: connections.map { _ in 0 }))
             self.state = state
-            thread = try WorkerThread(name: "slow-clients") {
+            thread = try WorkerThread(name: "slow-readers") {
                 // The number of bytes of each head; nil until it has arrived.
                 var heads: [Int?] = connections.map { _ in nil }
                 var prefixes: [[UInt8]] = connections.map { _ in [] }
@@ -95,7 +95,7 @@ struct ClusterDownloadTests {
             }
             let alone = try download()
             let before = try #require(node.process.peakResidentBytes())
-            let slow = try SlowClients(64, of: "/files/f", from: node.port)
+            let slow = try SlowReaders(64, of: "/files/f", from: node.port)
             #expect(slow.await(20_000))
             let beside = try (0..<2).map { _ in try download() }
             #expect(slow.await(60_000))

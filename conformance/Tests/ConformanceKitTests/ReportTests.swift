@@ -39,7 +39,7 @@ struct ReportTests {
     ]
 
     /// Counts elements, and throws if the document is not well-formed.
-    private final class Counter: NSObject, XMLParserDelegate {
+    private final class ElementCounter: NSObject, XMLParserDelegate {
         var counts: [String: Int] = [:]
 
         func parser(
@@ -50,7 +50,7 @@ struct ReportTests {
         }
 
         static func count(_ text: String) throws -> [String: Int] {
-            let counter = Counter()
+            let counter = ElementCounter()
             let parser = XMLParser(data: Data(text.utf8))
             parser.delegate = counter
             guard parser.parse() else { throw parser.parserError ?? CocoaError(.fileReadCorruptFile) }
@@ -61,22 +61,23 @@ struct ReportTests {
     @Test("JUnit XML is well-formed for any text, and contains the number of cases with each outcome")
     func junit() throws {
         let text = JUnitReport(report(Self.outcomes), strict: false).text
-        let counts = try Counter.count(text)
+        let counts = try ElementCounter.count(text)
         #expect(counts["testsuite"] == 2)
         #expect(counts["testcase"] == 7)
         #expect(counts["failure"] == 1)
         #expect(counts["error"] == 2)
         #expect(counts["skipped"] == 2)
         #expect(counts["system-out"] == 1)
-        #expect(try Counter.count(JUnitReport(report(Self.outcomes), strict: true).text)["failure"] == 2)
-        #expect(try Counter.count(JUnitReport(report([], failure: Self.hostile), strict: true).text)["error"] == 1)
+        #expect(try ElementCounter.count(JUnitReport(report(Self.outcomes), strict: true).text)["failure"] == 2)
+        #expect(
+            try ElementCounter.count(JUnitReport(report([], failure: Self.hostile), strict: true).text)["error"] == 1)
     }
 
     @Test("JUnit, HTML and terminal reports can also be made for a client")
     func client() throws {
         let report = clientReport(Self.outcomes)
         #expect(report.exitStatus(strict: false) == 1)
-        #expect(try Counter.count(JUnitReport(report, strict: false).text)["testcase"] == 7)
+        #expect(try ElementCounter.count(JUnitReport(report, strict: false).text)["testcase"] == 7)
         let page = HTMLReport(report, strict: false).text
         #expect(page.contains("conformance of a client") && page.contains("<br/>get</h1>") && page.contains("seed 7"))
         #expect(!page.contains("<script"))
@@ -125,7 +126,7 @@ struct ReportTests {
         // Apart from its first line and void elements the page is XML, so every element is closed.
         let body = text.dropFirst(
             text.distance(from: text.startIndex, to: try #require(text.firstRange(of: "<body>")).lowerBound))
-        _ = try Counter.count(String(body.dropLast("</html>\n".count)))
+        _ = try ElementCounter.count(String(body.dropLast("</html>\n".count)))
         #expect(HTMLReport(report([.pass]), strict: false).text.contains("Conforms"))
     }
 }
