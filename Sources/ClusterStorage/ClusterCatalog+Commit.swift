@@ -162,7 +162,14 @@ extension ClusterCatalog {
         guard isRejected, count > 0 else { return batch.map { _ in .failure(StoreError(error)) } }
         if count == 1 { return [.failure(StoreError(error))] }
         // Each change now gets its own transaction, so that only the failing change fails.
-        return batch.prefix(count).flatMap { transact([$0]) }
+        var outcomes: [Outcome] = []
+        for change in batch.prefix(count) {
+            let outcome = transactFirst(of: [change])[0]
+            outcomes.append(outcome)
+            // Otherwise each of the others would wait for the database, one after the other.
+            if case .failure(.unavailable) = outcome { return outcomes + batch[outcomes.count...].map { _ in outcome } }
+        }
+        return outcomes
     }
 
     private func outcome(of change: ChangeStatements, _ results: ArraySlice<DatabaseRows>) -> Outcome {

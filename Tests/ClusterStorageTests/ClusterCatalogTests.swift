@@ -232,6 +232,33 @@ struct ClusterCatalogTests {
         withExtendedLifetime(blobs) {}
     }
 
+    @Test("if a change of a batch is rejected and then the database fails, the others do not wait for it in turn")
+    func failureAfterRejection() throws {
+        let fixture = try ClusterFixture()
+        let catalog = try fixture.node()
+        // A sequence also counts attempts that are rolled back. The batch is rejected, and every later attempt is canceled,
+        // as by the time limit for statements.
+        try fixture.run("CREATE SEQUENCE attempt")
+        try fixture.run(
+            """
+            CREATE FUNCTION reject() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                IF nextval('attempt') = 1 THEN RAISE EXCEPTION 'rejected'; END IF;
+                RAISE EXCEPTION 'canceled' USING ERRCODE = '57014';
+            END $$
+            """)
+        try fixture.run("CREATE TRIGGER reject BEFORE INSERT ON onward.upload EXECUTE FUNCTION reject()")
+        let outcomes = catalog.commit((0..<50).map { _ in .insert(.testing()) })
+        #expect(outcomes.count == 50)
+        for outcome in outcomes {
+            guard case .failure(.unavailable(let reason)) = outcome else {
+                Issue.record("\(outcome)")
+                continue
+            }
+            #expect(reason.contains("canceled"))
+        }
+        #expect(try fixture.run("SELECT last_value FROM attempt").integer(0, 0) == 2)
+    }
+
     /// The number of buffers that a statement reads.
     private func buffers(_ sql: String, _ fixture: ClusterFixture) throws -> Int {
         let rows = try fixture.run("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, SUMMARY OFF) \(sql)")
