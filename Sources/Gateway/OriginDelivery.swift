@@ -7,6 +7,8 @@ import TransferServer
 struct OriginDelivery {
     enum Outcome {
         case responded(Response, setCookie: [String])
+        /// The origin has responded, but with more content than ``Route/maxStoredContent``.
+        case responseTooLarge(Status)
         /// The origin cannot be reached, or has responded with 503: the request had no effect.
         case unavailable(reason: String, retryAfter: Duration?)
         /// The request may have been sent, and there is no complete response.
@@ -49,7 +51,7 @@ struct OriginDelivery {
             let wait = ForwardedMessage.retryAfter(head.fields).map { max($0, .seconds(1)) }
             return .unavailable(reason: "the response has status 503", retryAfter: wait)
         }
-        guard content.count <= Route.maxStoredContent else { return .responded(Self.responseTooLarge, setCookie: []) }
+        guard content.count <= Route.maxStoredContent else { return .responseTooLarge(head.status) }
         var fields = ForwardedMessage.responseFields(head.fields)
         // The origin did not use the upload protocol. Its fields describe the upload on this server.
         for name in fields.map(\.name) where name.lowercased().hasPrefix("upload-") { fields.remove(name) }
@@ -58,6 +60,7 @@ struct OriginDelivery {
         return .responded(Response(status: head.status, fields: fields, content: content), setCookie: setCookie)
     }
 
+    /// The final response to the client if that of the origin is too large.
     static let responseTooLarge = Response(
         ProblemDetails(
             status: .badGateway,
@@ -77,6 +80,8 @@ extension OriginDelivery.Outcome {
     var summary: String {
         switch self {
         case .responded(let response, _): "the application responded with status \(response.status)"
+        case .responseTooLarge(let status):
+            "the application responded with status \(status), and more than 1 MiB of content"
         case .unavailable(let reason, _): "the application did not process the request: \(reason)"
         case .unknown(let reason): "the outcome is still unknown: \(reason)"
         }

@@ -84,8 +84,8 @@ extension UnknownOutcome {
     ///   - requests: the retained requests that contain `request`.
     ///   - caFile: see ``Origin/caFile``.
     ///   - timeout: the maximum time in which no byte moves between this program and the application.
-    /// - Returns: the response (`nil` if the application did not respond, or responded with 503), and a sentence that
-    ///   describes the outcome.
+    /// - Returns: the response, and a sentence that describes the outcome. The response is `nil` if the application did not
+    ///   respond, or responded with 503, and has no content if that is longer than 1 MiB.
     /// - Throws: an error if the content cannot be read or the description is not valid.
     package func send(
         _ request: RetainedRequest, of requests: any RetainedRequests, caFile: String?, timeout: Duration
@@ -113,8 +113,11 @@ extension UnknownOutcome {
         let delivered = OriginDelivery(client, sent).run(isCanceled: { false })
         let isMoved = file?.remove() == false
         guard let outcome = delivered?.considering(isMoved: isMoved) else { return (nil, "") }
-        guard case .responded(let response, _) = outcome else { return (nil, outcome.summary) }
-        return (response, outcome.summary)
+        switch outcome {
+        case .responded(let response, _): return (response, outcome.summary)
+        case .responseTooLarge(let status): return (Response(status: status), outcome.summary)
+        case .unavailable, .unknown: return (nil, outcome.summary)
+        }
     }
 }
 

@@ -28,6 +28,7 @@ struct UploadForwarder {
             case .responded(let response, let setCookie):
                 for value in setCookie { forwarding.unstoredFields.append("Set-Cookie", value) }
                 return response
+            case .responseTooLarge: return OriginDelivery.responseTooLarge
             case .unknown(let reason) where !route.isRepeatable:
                 throw TargetInterrupted(reason)
             case .unknown(let reason):

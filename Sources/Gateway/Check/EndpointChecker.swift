@@ -33,7 +33,7 @@ struct EndpointChecker: Checker {
         case .unknown(let reason)?: throw CheckFailure("has not responded: \(reason)")
         case .unavailable(let reason, let retryAfter)?:
             throw CheckFailure("is not available: \(reason)", retryAfter: retryAfter)
-        case .responded(OriginDelivery.responseTooLarge, _)?: throw CheckFailure("has sent more than 1 MiB")
+        case .responseTooLarge?: throw CheckFailure("has sent more than 1 MiB")
         case .responded(let response, _)?: return try Self.verdict(response)
         }
     }

@@ -104,6 +104,23 @@ struct GatewayOutcomeTests {
         }
     }
 
+    @Test("a response of more than 1 MiB is reported with the status of the application")
+    func largeResponse() throws {
+        let origin = try origin(failures: 1) { _, connection in
+            try connection.discardContent()
+            try connection.respond("201 Created", [], String(repeating: "a", count: (1 << 20) + 1))
+        }
+        try withGateway(to: origin) { server in
+            let upload = try lose(server, origin)
+            let sent = try outcomes(server, "resend", upload)
+            #expect(sent.ending == .exited(0), "\(sent.output)")
+            #expect(
+                sent.output == "the application responded with status 201, and more than 1 MiB of content;"
+                    + " the request is dropped\n", "\(sent.output.prefix(300))")
+            #expect(try keptCount(server) == 0)
+        }
+    }
+
     @Test("a request that is being sent cannot be sent or dropped by another process")
     func inUse() throws {
         let hold = Hold()
