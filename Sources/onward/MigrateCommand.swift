@@ -59,7 +59,10 @@ struct MigrateCommand {
             place = "\(cluster)"
             let shared = try StoreCopy.Place.cluster(
                 cluster, credentials: ObjectCredentials(environment: Environment.variables),
-                isExclusive: isBack)
+                isExclusive: isBack
+            ) { note in
+                if note.isProblem { Console.error("onward migrate: \(DisplayText.printable(note.text))") }
+            }
             defer { shared.close(isChanged: true) }
             place = "\(root), or \(cluster)"
             var lastReport = SystemClock.monotonicNanoseconds()

@@ -88,7 +88,8 @@ struct MigrationTests {
             "--catalog", "postgresql://postgres@\(place)/postgres", "--blobs", "s3://bucket?endpoint=http://\(place)",
         ]
         let keys = ["AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret"]
-        try OnwardRun(["migrate", "--root", directory.root] + storage, environment: keys).expect(75, "no session")
+        try OnwardRun(["migrate", "--root", directory.root] + storage, environment: keys).expect(
+            75, "no session", "refused")
         try OnwardRun(["check"] + storage, environment: keys).expect(75, "cannot be reached")
     }
 
