@@ -87,6 +87,8 @@ package final class ClusterObservation: Sendable {
             let now = SystemClock.monotonicNanoseconds()
             switch error {
             case nil, .notFound: return state.objects.succeeded(at: now)
+            // The storage may create the bucket when it stores the first object. Otherwise storing fails with the same error.
+            case .refused? where operation == .get && error?.isMissingBucket == true: return nil
             case .refused(let status, let code, _)?:
                 return state.objects.failed(
                     "\(status) \(code)", "\(error?.description ?? "") (\(operation.rawValue))", at: now)

@@ -1,3 +1,5 @@
+import ObjectStorage
+import SystemCalls
 import Testing
 
 @testable import ClusterStorage
@@ -16,6 +18,18 @@ import Testing
         #expect(end?.text == "the storage works again; 30 requests failed within 29 s" && end?.isProblem == false)
         #expect(report.succeeded(at: 100 * second) == nil)
         #expect(report.failed("503", "it fails", at: 101 * second)?.isProblem == true)
+    }
+
+    @Test("a bucket that does not exist yet is an error only if an object cannot be stored")
+    func missingBucket() {
+        let observation = ClusterObservation()
+        let notes = Monitor<[String]>([])
+        observation.onNote { note in notes.withLock { $0.append(note.text) } }
+        let error = ObjectError.refused(status: 404, code: "NoSuchBucket", message: "")
+        observation.record(.get, error, nanoseconds: 1, bytes: 0)
+        #expect(notes.withLock { $0 } == [])
+        observation.record(.put, error, nanoseconds: 1, bytes: 0)
+        #expect(notes.withLock { $0.count } == 1 && notes.withLock { $0[0] }.contains("404 NoSuchBucket"))
     }
 
     @Test("each kind of error is reported once, and success between errors causes no more reports")
