@@ -381,6 +381,9 @@ final class UploadExchange: Exchange {
         let error = error == .superseded ? lease.failure ?? error : error
         if case .superseded = error { return .drop }
         context.service.report(error, request: request.id)
+        // If the storage cannot be reached, each attempt to record the bytes can last until its time limit. The release of the
+        // lease makes one.
+        if case .unavailable = error { return .respond(failed(error)) }
         acknowledgeForRefusal()
         return .respond(failed(error))
     }

@@ -142,6 +142,24 @@ struct ServiceTests {
         #expect(response.status == 204 && response.offset == 2, "\(response)")
     }
 
+    @Test("If the catalog cannot be reached, the end of the request makes only one more attempt to record its bytes")
+    func unavailableCatalog() throws {
+        let plan = FaultPlan()
+        let store = try UploadStore(
+            catalog: MemoryCatalog(plan: plan), area: MemoryBlobArea(), configuration: StoreConfiguration(minFree: 0))
+        let service = try InProcessService(store: store)
+        let location = try service.begin(.v8, "/files/f", [1, 2])
+        func attempts() -> Int { plan.history.count { $0 == .commit } }
+        let before = attempts()
+        plan.fail(.commit, with: .timedOut)
+        let append = Request.append(.v8, location, at: 2, complete: false, .bytes([3, 4]))
+        let response = try service.exchange(append)
+        #expect(response.status == 503 && response.offset == 2, "\(response)")
+        #expect(attempts() - before == 2)
+        plan.fail(.commit, with: nil)
+        #expect(try service.exchange(append).offset == 4)
+    }
+
     @Test("A connection entry records the reason of the first close, and ignores later ones")
     func entry() throws {
         let entry = ConnectionEntry(
