@@ -35,8 +35,8 @@ struct FloodTests {
                 return status
             }
             #expect(statuses.contains(200) && closed.withLock { $0 } >= 50)
-            #expect(eventually { server.connectionThreads == 0 })
-            #expect(try server.exchange(.get("/healthz")).status == 200)
+            // The server counts a connection until its thread has ended.
+            #expect(eventually { (try? server.exchange(.get("/healthz")).status) == 200 })
             let settled: Bool? = pollUntil(within: .seconds(60)) {
                 guard let now = try? use(server) else { return nil }
                 return now.descriptors <= before.descriptors && now.threads <= before.threads ? true : nil
