@@ -363,4 +363,31 @@ struct PartialFileTests {
         #expect(
             !PartialFileName.isValid(name("x"), for: long) && !PartialFileName.isValid(name("e\u{301}"), for: "\u{E9}"))
     }
+
+    @Test("the mark and the span never end after the bytes in the file, while others are received")
+    func markDuringWrites() async throws {
+        let partial = try PartialFile.create(in: location)
+        try partial.begin()
+        try partial.linkName()
+        let path = directory.path + "/" + partial.name.repairedText
+        let part = [UInt8](repeating: 5, count: 16 << 10)
+        let hasEnded = Monitor(false)
+        async let writing: Void = onThread {
+            defer { hasEnded.raise() }
+            for _ in 0..<1000 { try part.withUnsafeBytes { try partial.write($0) } }
+        }
+        let missing = try await onThread { () -> [Int64] in
+            var missing: [Int64] = []
+            while !hasEnded.withLock({ $0 }) {
+                if let error = partial.synchronize() { throw error }
+                partial.updateSpan()
+                let mark = partial.mark
+                let size = try FileDescriptor.open(path, .readOnly).status().size
+                missing.append((mark.span?.end ?? mark.position) - size)
+            }
+            return missing
+        }
+        try await writing
+        #expect(!missing.isEmpty && missing.allSatisfy { $0 <= 0 })
+    }
 }

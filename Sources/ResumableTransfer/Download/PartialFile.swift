@@ -289,7 +289,7 @@ final class PartialFile: BodySink {
     /// - Returns: its path.
     func publish() throws(Errno) -> FilePath {
         let name = name
-        if let error = synchronize() { throw error }
+        if let error = synchronize() ?? failure { throw error }
         guard try descriptor().status().size == position else { throw .inputOutput }
         try linkName()
         // Another file may have this name now.
