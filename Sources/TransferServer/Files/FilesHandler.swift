@@ -279,7 +279,8 @@ extension ProblemDetails {
         status: 403, detail: "A file with this name exists, and the token allows only new names.",
         code: "insufficient-scope")
     static let noSuchFile = ProblemDetails(
-        status: 404, detail: "The file does not exist. It appears when its upload is complete.", code: "no-such-file")
+        status: 404, detail: "There is no such file or folder. A file appears when its upload is complete.",
+        code: "no-such-file")
 }
 
 /// The pages that may embed a response without CORS: the values of `Cross-Origin-Resource-Policy` (the Fetch standard).

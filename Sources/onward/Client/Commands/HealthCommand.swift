@@ -22,9 +22,9 @@ enum HealthCommand {
         or does not respond within ten seconds.
 
         The address of the server on this machine is the first one in ONWARD_LISTEN [default:
-        127.0.0.1:8080]. TLS is used if ONWARD_TLS_CERT and ONWARD_TLS_KEY are set. The host name
-        in that certificate is not checked. If ONWARD_OWN_PREFIX is set, /healthz and /readyz are
-        below this path, as for the server.
+        127.0.0.1:8080]. TLS is used if ONWARD_TLS_CERT and ONWARD_TLS_KEY are set. The certificate
+        of this server is not verified: --cacert has an effect only with URL. If ONWARD_OWN_PREFIX
+        is set, /healthz and /readyz are below this path, as for the server.
         """,
         options: ClientSettings.healthOptions,
         sections: [
