@@ -106,7 +106,7 @@ extension StoreContext {
             do throws(StoreError) {
                 if let failure { throw failure }
                 let ending = try ending(of: file)
-                changes.append(ending.change.commit)
+                changes.append(ending.change.combined)
                 // The result of the commit follows.
                 return .published(ending, .failure(.superseded))
             } catch {

@@ -35,7 +35,8 @@ extension OpenUpload {
     }
 
     /// Makes the final response durable without publishing a file.
-    /// - Parameter naming: the name under which the same transaction retains the bytes of an upload with a row.
+    /// - Parameter naming: the name under which the same transaction retains the bytes. It has no effect for a plain
+    ///   upload.
     func finish(with response: Response, _ naming: CatalogChange.Naming? = nil) throws(StoreError) {
         let response = try response.saved()
         guard isTransient else { return try finish(ending(with: response, publishedAs: nil, naming)) }
@@ -78,21 +79,22 @@ extension OpenUpload {
     }
 
     /// Makes the end durable.
-    /// - Parameter hasOldName: whether a file may still have the name of the bytes.
+    /// - Parameter hasOldName: whether the blob area may still have a file with the name of the blob. It is then removed.
     func finish(_ ending: UploadEnding, hasOldName: Bool = true) throws(StoreError) {
-        try finish(ending, context.catalog.commit([ending.change.commit])[0], hasOldName: hasOldName)
+        try finish(ending, context.catalog.commit([ending.change.combined])[0], hasOldName: hasOldName)
     }
 
     /// Called after the commit of the end.
     func finish(
-        _ ending: UploadEnding, _ commit: Result<RemovedRows, StoreError>, hasOldName: Bool
+        _ ending: UploadEnding, _ result: Result<RemovedRows, StoreError>, hasOldName: Bool
     ) throws(StoreError) {
         do throws(StoreError) {
-            let removed = try end(ending.change, commit)
+            let removed = try evaluate(result, of: ending.change)
             if let file = ending.file { context.ledger.addPublished(file, replacing: removed) }
         } catch {
-            // The new file of a plain upload is published nevertheless if it has its name, and is only missing in the usage
-            // of its principal. But the event of an acknowledged upload must not be missing.
+            // If the new file of a plain upload has its name already, the upload succeeds without this record: the file is
+            // then only missing in the usage of its principal. If events are recorded, it fails, because a success without
+            // an event must not exist.
             guard case .recordFile(_, ending: nil) = ending.change.change, ending.change.naming == nil,
                 !context.configuration.shouldRecordEvents
             else { throw error }
@@ -120,7 +122,8 @@ extension OpenUpload {
         if hasOldName { context.discard(row.blob) } else { context.newBlobs.remove(row.blob) }
     }
 
-    /// Removes the row of a plain upload, if it has one. After that, no work is left for the upload.
+    /// Removes the row of a plain upload, if it has one. After that, recovery and the sweep have nothing to do for the
+    /// upload.
     func removeRecord() throws(StoreError) {
         let machine = machine
         guard isTransient, machine.isRecorded else { return }
@@ -128,7 +131,8 @@ extension OpenUpload {
         endDecision { $0.machine.clearRecord() }
     }
 
-    /// Changes the state after the publication that was decided before, if there was one, has ended or was replaced.
+    /// Changes the state with `body`. The publication that was decided before, if there is one, has ended or is replaced
+    /// by another one: its name no longer counts as unsettled.
     @discardableResult
     func endDecision<Result>(_ body: (inout State) -> Result) -> Result {
         let (name, result) = update { ($0.intent?.name, body(&$0)) }
@@ -157,7 +161,7 @@ extension OpenUpload {
             let isRetained = try translating("retain the upload") { () throws(Errno) -> Bool in
                 let found = try area.size(of: row.blob)
                 guard found ?? 0 >= size else { return false }
-                // The name of an empty file need not have become durable.
+                // A crash may have removed an empty blob, because its name was not synchronized.
                 if found == nil { _ = try area.create(row.blob) }
                 try area.retain(row.blob, as: key, description: description)
                 return true
@@ -210,8 +214,8 @@ extension OpenUpload {
     /// on the disk.
     ///
     /// The failure is recorded before a name changes, so that a partly withdrawn publication is never completed. The
-    /// bytes are removed last: until the names are durable, the name of the bytes may belong to the file that they
-    /// replaced.
+    /// blob is removed last: until the names are durable, the replaced file may still be stored under the name of the
+    /// blob.
     func withdraw(
         _ intent: PublicationIntent, _ row: CatalogRow, in area: any PublishingBlobArea
     ) throws(StoreError) {

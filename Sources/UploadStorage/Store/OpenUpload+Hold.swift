@@ -9,9 +9,9 @@ extension OpenUpload {
         return dependsOnHold(machine) ? machine.fence : nil
     }
 
-    /// Verifies in the catalog that no other store has acquired the upload since the state in memory was read. Whether this
-    /// store is the holder according to ``isHeld(_:)`` depends on clocks, and that of a shared catalog can be set.
-    /// - Returns: false if another store has; then the next request reads the row again.
+    /// Verifies in the catalog that no other store has acquired the upload since the state in memory was read. This is
+    /// certain, while ``isHeld(_:)`` depends on clocks, and the clock of a shared catalog can be set.
+    /// - Returns: false if another store has acquired it, or the row is gone. Then the next request reads the row again.
     func confirmHold(_ fence: Int64) throws(StoreError) -> Bool {
         if try context.catalog.isCurrent(fence, of: id) { return true }
         update { $0.machine.holdLost(fence) }
@@ -21,10 +21,12 @@ extension OpenUpload {
     /// Called after the hold has ended without a release.
     func holdWasLost() { update { if !isHeld($0.machine) { $0.machine.drop() } } }
 
-    /// The time within which received bytes become durable before the upload is released, in nanoseconds. It is longer
-    /// than the time for which one request of another store waits: the client gets no error if the storage is only slow.
+    /// The time in nanoseconds within which received bytes become durable before the upload is released without them. It
+    /// is longer than ``StoreConfiguration/acquisitionWait``, so that the first request with which a client continues the
+    /// upload at another store does not discard received bytes only because the storage is slow.
     private static let holdReleaseTime: Int64 = 5_000_000_000
-    /// The time for which a thread waits for this. Then the other store repeats its request.
+    /// The time in nanoseconds for which a thread waits until the bytes are durable. After that, the release continues
+    /// when the other store repeats its request.
     private static let holdReleaseWait: Int64 = 300_000_000
 
     /// Releases the upload because another store has requested it. Like the take-over by a request of this store, this
@@ -37,16 +39,16 @@ extension OpenUpload {
         let now = SystemClock.monotonicNanoseconds()
         switch update({ $0.machine.beginHoldRelease(at: now, until: now + Self.holdReleaseTime) }) {
         case .wait: break
-        case .acknowledge(let holdRelease): complete(holdRelease, use)
+        case .acknowledge(let holdRelease): awaitDurability(for: holdRelease, use)
         case .release(let holdRelease): release(holdRelease)
         }
     }
 
-    private func complete(_ holdRelease: UploadMachine.HoldRelease, _ use: UploadUse) {
+    private func awaitDurability(for holdRelease: UploadMachine.HoldRelease, _ use: UploadUse) {
         // If many uploads wait for a storage that stalls, a thread remains for the others.
-        let waits = context.beginHoldReleaseWait()
-        defer { if waits { context.endHoldReleaseWait() } }
-        let wait = waits ? Self.holdReleaseWait : 0
+        let canWait = context.beginHoldReleaseWait()
+        defer { if canWait { context.endHoldReleaseWait() } }
+        let wait = canWait ? Self.holdReleaseWait : 0
         let end = min(holdRelease.deadline, SystemClock.monotonicNanoseconds() + wait)
         var hasQueued = false
         while true {
@@ -59,7 +61,8 @@ extension OpenUpload {
                 hasQueued = true
                 enqueueAcknowledgment(use, on: context.holdReleaseAcknowledging)
             case nil where SystemClock.monotonicNanoseconds() < holdRelease.deadline:
-                // The other store may not repeat its request.
+                // Perhaps the other store does not repeat its request. Then a request of this store can take the upload
+                // over.
                 return update { $0.machine.allowTakeOver(of: holdRelease.epoch) }
             case .release, .wait, nil: return release(holdRelease)
             }

@@ -31,7 +31,7 @@ extension OpenUpload {
     }
 
     /// Begins to remove an upload that has expired. This method never waits, because the caller may be removing other
-    /// uploads at the same time. Returns nil if it would have to wait.
+    /// uploads at the same time. Returns nil if the upload has not expired, or if this method would have to wait.
     func beginRemoval(ifExpiredBy now: Int64) throws(StoreError) -> Removal? {
         let (expiry, removal) = update { state -> (UploadMachine.Expiry, Removal?) in
             let expiry = state.machine.beginExpiry(of: state.row?.expiresAt, at: now)
@@ -113,10 +113,10 @@ extension OpenUpload {
 }
 
 extension StoreContext {
-    /// Removes the row of an upload that no client knows, because a commit that was reported as failed may have created
-    /// it.
-    /// - Returns: false if that fails. With a shared catalog the sweep repeats it: the catalog refuses the removal if the
-    ///   client has continued the upload meanwhile.
+    /// Removes a row that may exist although the commit that created it was reported as failed. No response has reported
+    /// an offset or the end of the upload.
+    /// - Returns: false if that fails. With a shared catalog the sweep repeats it, and the catalog rejects the removal if
+    ///   the upload was acquired meanwhile.
     @discardableResult
     func removeUnreported(_ removal: OpenUpload.Removal) -> Bool {
         do throws(StoreError) {

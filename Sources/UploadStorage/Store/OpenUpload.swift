@@ -5,8 +5,9 @@ import SystemCalls
 /// One upload in use: its ``UploadMachine``, protected by a lock, and the row, bytes and digests that the machine
 /// controls.
 ///
-/// While the lock is held, a thread waits only for writes and truncations of local files. It waits for memory, and
-/// synchronizes, changes the catalog and calls revocations, without the lock. The ledger and the trackers have inner locks.
+/// While the lock is held, a thread waits only for writes and truncations of local files, and for the number of their
+/// free bytes. It waits for memory, and synchronizes, changes the catalog and calls revocations, without the lock. The
+/// ledger and the trackers have inner locks.
 final class OpenUpload: Sendable {
     let id: UploadID
     /// Whether it is a plain upload: bytes that have a row only while they replace a file.
@@ -229,7 +230,7 @@ extension OpenUpload {
         if result == .lost { try invalidateLost() }
     }
 
-    /// Sets what the row controls, except for the machine.
+    /// Sets the state that follows from the row, except for the machine.
     func set(_ row: CatalogRow, _ blob: (any Blob)?, _ state: inout State) {
         // A commit that seemed to have failed may have created the row.
         context.newBlobs.remove(row.blob)

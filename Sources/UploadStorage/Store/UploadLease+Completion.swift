@@ -49,7 +49,7 @@ extension UploadLease {
     /// Stores the final response durably and removes the bytes. Can be called before all bytes have arrived. The response of
     /// a target that must not run again is not lost while a shared catalog cannot be reached: this method tries to store it
     /// until the lease ends.
-    /// - Parameter canWait: whether it may be tried again; false when the server stops.
+    /// - Parameter canWait: whether this method may try again; false when the server stops.
     package func complete(with response: Response, while canWait: () -> Bool = { true }) throws(StoreError) {
         while true {
             do throws(StoreError) {
@@ -63,6 +63,7 @@ extension UploadLease {
         }
     }
 
+    /// The time in nanoseconds between two attempts to store the final response.
     private static let completionPause: Int64 = 1_000_000_000
 
     /// - Parameter end: makes the end of the upload durable.

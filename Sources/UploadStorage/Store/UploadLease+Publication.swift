@@ -122,8 +122,8 @@ extension UploadLease {
         case .failed(let error):
             upload.withdrawUnrecorded(intent, row, in: area)
             throw error
-        case .published(let ending, let commit):
-            do throws(StoreError) { try upload.finish(ending, commit, hasOldName: false) } catch {
+        case .published(let ending, let result):
+            do throws(StoreError) { try upload.finish(ending, result, hasOldName: false) } catch {
                 // The file has its name. Without a row nothing else would withdraw it.
                 upload.withdrawUnrecorded(intent, row, in: area)
                 throw error
@@ -175,8 +175,7 @@ extension UploadLease {
         let ending = try upload.ending(
             intent, attributes, publication.validated,
             .file(intent.name, attributes, blob: row.blob, replaced: intent.replaced))
-        // The ledger of a shared storage has only a weak reference to the blob, so the blob must exist until the
-        // commit.
+        // A shared storage forgets the pieces that the commit has to record when the blob is deallocated.
         defer { withExtendedLifetime(blob) {} }
         do throws(StoreError) {
             try upload.finish(ending, hasOldName: false)
@@ -201,7 +200,8 @@ extension UploadLease {
         context.pathLocks.setUnsettled(intent.name, id)
     }
 
-    /// Keeps the row and the bytes. The next sweep, publication under the name, or start removes them.
+    /// Keeps the row and the bytes of a plain upload whose publication was decided. The next sweep, publication under the
+    /// name, or start removes them. Does nothing if no publication was decided.
     private func keepRowForSweep() {
         let left = upload.update { state -> (row: CatalogRow, surplus: Int64)? in
             guard let row = state.row, let surplus = state.machine.leaveRow() else { return nil }

@@ -42,8 +42,8 @@ package final class UploadLease: Sendable {
     /// it.
     package var reportableOffset: Int64? { upload.hasDurableRow ? acknowledged : nil }
 
-    /// Whether the URL of the upload may be sent: all stores that share the catalog can find the upload. A store that does
-    /// not share it finds an upload without a row, too.
+    /// Whether the URL of the upload may be sent: all stores that share the catalog can find the upload. If only
+    /// one store uses the catalog, it needs no row for that.
     package var isFindable: Bool { !context.catalog.isShared || upload.hasDurableRow }
 
     /// Whether the lease is valid: the upload has not been taken over.
@@ -167,8 +167,8 @@ extension UploadLease {
         }
     }
 
-    /// Waits for what cannot be waited for with the lock held: until the usage of the principal has been counted, or, with
-    /// a shared catalog, until the bytes of an upload of unknown length are reserved.
+    /// Prepares a reservation without the lock: waits until the usage of the principal has been counted and, with a quota
+    /// in a shared catalog, reserves the bytes of an upload of unknown length.
     private func awaitReservation(upTo end: (UploadMachine) -> Int64, spare: Int64 = 0) throws(StoreError) {
         if !context.ledger.canReserve {
             let machine = upload.machine
@@ -202,8 +202,9 @@ extension UploadLease {
         state.machine.reserve(bytes)
     }
 
-    /// With a quota in a shared catalog: reserves the bytes of an upload of unknown length up to `end`, and up to `spare`
-    /// bytes in all if there is room for them. The lock is not held while the usage is read.
+    /// With a quota in a shared catalog: reserves the missing bytes up to `end` of an upload of unknown length. If they are
+    /// fewer than `spare`, reserves `spare` bytes, or as many as the quota has room for. The lock is not held while the
+    /// usage is read.
     private func reserveShared(upTo end: (UploadMachine) -> Int64, spare: Int64) throws(StoreError) {
         guard context.catalog.isShared, let quota = context.configuration.quotaPerPrincipal else { return }
         var isAcknowledged = upload.isTransient
@@ -259,7 +260,7 @@ extension UploadLease {
             guard state.machine.refusal(of: epoch) == nil, let blob = state.blob else { return (nil, []) }
             schedule(state.digests, over: blob, isStaged: false)
             if let staged = state.stagedDigests { schedule(staged, over: blob, isStaged: true) }
-            if context.shouldSynchronize, let part = state.pace.start(state.machine.written) {
+            if context.shouldSynchronize, let part = state.pace.startNext(upTo: state.machine.written) {
                 context.writeBack.enqueue {
                     blob.startWriteBack(at: part.lowerBound, count: part.upperBound - part.lowerBound)
                 }
@@ -268,12 +269,13 @@ extension UploadLease {
         }
         guard let blob else { return }
         for (tracker, end) in late {
-            // More bytes than have arrived, so the digest comes nearer. An error occurs again when the digest is needed.
+            // The budget is larger than the number of bytes that have arrived, so the digest catches up. An error occurs
+            // again when the digest is needed.
             _ = try? tracker.advance(over: blob, to: end, budget: 2 * Int64(count))
         }
         guard context.shouldSynchronize else { return }
         var awaited: Int64?
-        while let start = excess(after: awaited) {
+        while let start = nextToAwait(after: awaited) {
             blob.awaitWriteBack(at: start, count: WritePace.step)
             awaited = start
         }
@@ -289,12 +291,14 @@ extension UploadLease {
         }
     }
 
+    /// Returns the start of the part whose write-back has to be awaited before more bytes are received; nil if there is
+    /// none.
     /// - Parameter awaited: the start of the part whose write-back has just ended.
-    private func excess(after awaited: Int64?) -> Int64? {
+    private func nextToAwait(after awaited: Int64?) -> Int64? {
         upload.monitor.withLock { state in
             guard state.machine.refusal(of: epoch) == nil else { return nil }
-            if let awaited { state.pace.awaited(from: awaited) }
-            return state.pace.excess(
+            if let awaited { state.pace.noteAwaited(from: awaited) }
+            return state.pace.nextToAwait(
                 state.machine.written, durable: state.machine.durable, window: context.configuration.writeBackWindow)
         }
     }
@@ -362,7 +366,7 @@ struct WritePace: Hashable {
     func isDue(_ written: Int64) -> Bool { written - started >= Self.step }
 
     /// Returns the range of bytes whose write-back starts now; nil if there are too few bytes.
-    mutating func start(_ written: Int64) -> Range<Int64>? {
+    mutating func startNext(upTo written: Int64) -> Range<Int64>? {
         guard isDue(written) else { return nil }
         defer { started = written }
         return started..<written
@@ -370,13 +374,13 @@ struct WritePace: Hashable {
 
     /// Returns the start of the part whose write-back must end before more bytes are received; nil if at most `window`
     /// bytes are not on the disk yet.
-    func excess(_ written: Int64, durable: Int64, window: Int64) -> Int64? {
+    func nextToAwait(_ written: Int64, durable: Int64, window: Int64) -> Int64? {
         let start = max(awaited, durable)
         return written - start > window ? start : nil
     }
 
     /// Records that the write-back of the part that begins at `start` has ended.
-    mutating func awaited(from start: Int64) { awaited = start + Self.step }
+    mutating func noteAwaited(from start: Int64) { awaited = start + Self.step }
 
     /// Adjusts the values after bytes beyond `end` were removed.
     mutating func limit(to end: Int64) {

@@ -211,7 +211,7 @@ extension UploadStore {
             if isRecorded { context.newBlobs.remove(row.blob) }
             return UploadLease(use, epoch: row.epoch, record: row.record)
         } catch {
-            // The row may exist, because a commit that failed may have been made.
+            // The row may exist: a commit can have an effect although it reports a failure.
             if isRecorded {
                 context.removeUnreported(
                     OpenUpload.Removal(row: row, epoch: row.epoch, kind: isReported ? .canceled : nil))
