@@ -54,6 +54,62 @@ import Testing
         #expect(try PublicationIntent(savedBytes: intent.savedBytes) == intent)
     }
 
+    @Test("after a failed commit, a row shows an intent, a withdrawal, an end or a removal, and no other change")
+    func madeChanges() throws {
+        let row = CatalogRow.testing(3)
+        let id = row.id
+        let removal = CatalogChange.Removal(id: id, epoch: 2)
+        let file = FileRecord(name: "a", principal: "p", size: 3)
+        func intent(_ path: String) throws -> PublicationIntent {
+            PublicationIntent(
+                name: try name(path), replaced: nil, identity: "1", response: Response(status: 201),
+                refused: Response(status: 409))
+        }
+        func completion(_ status: Status) -> CatalogChange {
+            .complete(
+                CatalogChange.Completion(
+                    id: id, epoch: 2, offset: 3, response: Response(status: status), expiresAt: 1, file: nil,
+                    upload: row.upload))
+        }
+        func invalidation(_ reason: String) -> CatalogChange {
+            .invalidate(
+                CatalogChange.Invalidation(id: id, epoch: 2, reason: reason, expiresAt: 1, upload: row.upload))
+        }
+        func applying(_ change: CatalogChange) -> CatalogRow {
+            var result = row
+            result.apply(change)
+            return result
+        }
+        // Each change is shown by its own row only: not by the row before it, by no row, or by the row after another one.
+        let shown: [CatalogChange] = [
+            .recordIntent(id, epoch: 2, try intent("a")), .recordIntent(id, epoch: 2, try intent("b")),
+            .withdraw(id, epoch: 2), completion(201), completion(409), invalidation("lost"), invalidation("expired"),
+        ]
+        for (number, change) in shown.enumerated() {
+            #expect(!change.isMade(in: row) && !change.isMade(in: nil), "\(change)")
+            for (other, made) in shown.enumerated() {
+                #expect(change.isMade(in: applying(made)) == (number == other), "\(change) after \(made)")
+            }
+        }
+        let removals: [CatalogChange] = [.delete([removal]), .recordFile(file, ending: removal)]
+        for change in removals {
+            #expect(change.isMade(in: nil) && !change.isMade(in: row), "\(change)")
+            for made in shown { #expect(!change.isMade(in: applying(made)), "\(change) after \(made)") }
+        }
+        // These changes can be repeated, or their rows do not show them.
+        let advance = CatalogChange.Advance(id: id, epoch: 2, offset: 3, length: nil, digestStates: [])
+        let others: [CatalogChange] = [
+            .insert(row), .advance(advance), .markProcessing(id, epoch: 2), .removeFinished(expiredBy: 9, limit: 1),
+            .recordFile(file, ending: nil), .removeFiles(["a"]), .recordTime(LifetimeClock.Mark(time: 1, wall: 2)),
+            .limitExpiry(to: 1, limit: 1), .probe, .outbox(.remove([1])), .reporting(completion(201), []),
+            .naming(completion(201), .retained(key: "k", description: [], blob: row.blob, size: 3)),
+        ]
+        let rows: [CatalogRow?] = [nil, row] + (shown + others).map { applying($0) }
+        for change in others {
+            for row in rows { #expect(!change.isMade(in: row), "\(change) in \(String(describing: row))") }
+        }
+    }
+
     @Test("decoding changed and truncated saved forms never crashes", arguments: [1 as UInt64, 2, 3])
     func savedFormsAreChecked(_ seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
