@@ -126,8 +126,8 @@ public final class UploadStore: Sendable {
         return totals
     }
 }
+
 // The operations on uploads that requests need.
-// How requests use uploads.
 extension UploadStore {
     // MARK: Creation
 
