@@ -107,6 +107,7 @@ struct ClientOptionTests {
             (["--jobs", "0"], "--jobs"), (["--jobs", "2", "--limit-rate", "1M"], "--limit-rate"),
             (["--jobs", "2", "--verbose"], "--verbose"), (["--connect-timeout", "0"], "--connect-timeout"),
             (["-r", "--state", "/tmp/s"], "--state"), (["-r", "--method", "POST"], "POST"), (["-5"], "-5"),
+            (["-4", "-6"], "--ipv4"),
         ])
     func wrong(arguments: [String], word: String) {
         do {

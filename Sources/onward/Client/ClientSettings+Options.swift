@@ -121,8 +121,8 @@ extension ClientSettings {
         ) { settings, value throws(OptionError) in
             settings.connectTimeout = try positive(Quantity.seconds(value))
         },
-        Option(flag: "ipv4", letter: "4", group: "Connection", "use IPv4 only") { $0.internetProtocol = .version4 },
-        Option(flag: "ipv6", letter: "6", group: "Connection", "use IPv6 only") { $0.internetProtocol = .version6 },
+        Option(flag: "ipv4", letter: "4", group: "Connection", "use IPv4 only") { $0.isIPv4Only = true },
+        Option(flag: "ipv6", letter: "6", group: "Connection", "use IPv6 only") { $0.isIPv6Only = true },
     ]
 
     private static let connection: [Option] =

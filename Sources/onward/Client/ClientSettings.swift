@@ -23,7 +23,8 @@ struct ClientSettings: Sendable {
     var proxy: String?
     /// The maximum time to make a connection, in seconds.
     var connectTimeout: Int64?
-    var internetProtocol: InternetProtocol?
+    var isIPv4Only = false
+    var isIPv6Only = false
     var shouldRestart = false
     var isVerbose = false
     var isJSON = false
@@ -48,6 +49,9 @@ struct ClientSettings: Sendable {
     /// The digest that the file must have.
     var checksum: (algorithm: DigestAlgorithm, bytes: [UInt8])?
 
+    /// The only version of IP that is used; `nil`: both.
+    var internetProtocol: InternetProtocol? { isIPv4Only ? .version4 : isIPv6Only ? .version6 : nil }
+
     /// Whether an option contains credentials that a user in the URL would contradict.
     var hasCredentials: Bool { tokenFile != nil || shouldUseNetrc }
 
@@ -64,6 +68,7 @@ struct ClientSettings: Sendable {
         if shouldUseNetrc && (tokenFile != nil || fields.contains("Authorization")) {
             throw OptionError("--netrc cannot be combined with --token-file or --header 'Authorization: ...'")
         }
+        if isIPv4Only && isIPv6Only { throw OptionError("--ipv4 and --ipv6 cannot be combined") }
         if key != nil && certificate == nil { throw OptionError("--key needs the certificate: --cert F") }
         if jobs != nil && (rateLimit != nil || isVerbose) {
             throw OptionError(
