@@ -63,7 +63,7 @@ package struct PrivateDirectory: Sendable {
     }
 
     /// The sorted names of the files in the directory that are UTF-8.
-    func readNames() throws(Errno) -> [String] { try descriptor.entryNames().sorted() }
+    package func readNames() throws(Errno) -> [String] { try descriptor.entryNames().sorted() }
 
     package func contains(_ name: FilePath) -> Bool { (try? descriptor.status(at: name)) != nil }
 

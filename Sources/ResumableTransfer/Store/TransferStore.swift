@@ -164,7 +164,8 @@ extension PrivateDirectory {
     /// The names of all states, without their suffix.
     package func stems() -> [FilePath] { stems(in: names()) }
 
-    func stems(in names: [String]) -> [FilePath] {
+    /// The names of the states whose files are among `names`, without their suffix.
+    package func stems(in names: [String]) -> [FilePath] {
         names.map { FilePath($0) }
             .filter { $0.hasSuffix(StateFile.suffix) && $0.bytes.first != UInt8(ascii: ".") }
             .map { FilePath($0.bytes.dropLast(StateFile.suffix.bytes.count)) }

@@ -226,6 +226,15 @@ struct StateCommandTests {
         }
     }
 
+    @Test("status and resume end with 74 if the directory for states cannot be read", arguments: ["status", "resume"])
+    func unreadableDirectory(command: String) throws {
+        let home = try CommandHome()
+        let run = try home.start(command, environment: ["XDG_STATE_HOME": try home.file([1])])
+        try run.expect(74)
+        #expect(run.errors.contains("/onward cannot be used: Not a directory"), "\(run.errors)")
+        #expect(!(run.output + run.errors).contains("no interrupted transfers"))
+    }
+
     @Test("put ends with 69 if the server no longer has the upload; the same command then starts a new upload")
     func gone() throws {
         try withServer { server in

@@ -57,7 +57,8 @@ enum ResumeCommand {
     private static func resumeAll(
         _ settings: ClientSettings, _ report: TransferReport, _ signals: SignalWatch, _ clients: CommandClients
     ) async -> ExitStatus {
-        let all = StateReference.all()
+        let all: [StateReference]
+        do throws(CommandFailure) { all = try StateReference.all() } catch { return report.ended(error) }
         if all.isEmpty { report.note("There are no interrupted transfers.") }
         var result = ExitStatus.done
         for reference in all {

@@ -23,9 +23,11 @@ enum StatusCommand {
 
     private static func list(_ settings: ClientSettings, _ report: TransferReport) -> ExitStatus {
         SentFilesLists.restoreStates()
+        let references: [StateReference]
+        do throws(CommandFailure) { references = try StateReference.all() } catch { return report.ended(error) }
         var result = ExitStatus.done
         var lines: [String] = []
-        for reference in StateReference.all() {
+        for reference in references {
             do throws(CommandFailure) {
                 guard let saved = try reference.load() else { continue }
                 let holder = reference.holder

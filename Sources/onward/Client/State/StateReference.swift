@@ -41,10 +41,23 @@ struct StateReference: Sendable {
         do throws(StateError) { return try directory.read(name) != nil } catch { throw CommandFailure(error) }
     }
 
-    /// All states in the directory for states.
-    static func all() -> [StateReference] {
-        guard let states = PrivateDirectory.existingStates() else { return [] }
-        return states.stems().map { StateReference(states, $0) }
+    /// All states in the directory for states. There are none if the directory does not exist.
+    /// - Throws: a failure with status 74 if the directory cannot be read.
+    static func all() throws(CommandFailure) -> [StateReference] {
+        let path = PrivateDirectory.statePath
+        do throws(StateError) {
+            let states = try PrivateDirectory.open(path)
+            let names: [String]
+            do throws(Errno) {
+                names = try states.readNames()
+            } catch {
+                throw StateError.directoryUnusable(path, error)
+            }
+            return states.stems(in: names).map { StateReference(states, $0) }
+        } catch {
+            if case .directoryUnusable(_, let reason) = error, reason == .noSuchFile { return [] }
+            throw CommandFailure(error)
+        }
     }
 
     private init(_ states: PrivateDirectory, _ name: FilePath) {
