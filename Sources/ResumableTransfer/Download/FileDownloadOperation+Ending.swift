@@ -15,6 +15,7 @@ extension FileDownloadOperation {
         let partial = files.current
         try await checkDigest(of: partial, size: size)
         try await keepFinalCheckpoint(of: partial)
+        let destination = driver.plan.input
         let path = try await BlockingWork.run {
             Result { () throws(TransferError) in
                 do throws(Errno) {
@@ -22,7 +23,7 @@ extension FileDownloadOperation {
                     files.removeEarlier()
                     return path
                 } catch {
-                    throw FileDownloadOperation.destinationError(error)
+                    throw FileDownloadOperation.destinationError(error, of: destination)
                 }
             }
         }.get()
@@ -37,7 +38,7 @@ extension FileDownloadOperation {
     /// renamed, so that a later process can recognize it under its final name (``PartialFile/isPublished(_:in:)``).
     private func keepFinalCheckpoint(of partial: PartialFile) async throws(TransferError) {
         if let failure = await BlockingWork.run({ partial.synchronize() }) {
-            throw FileDownloadOperation.destinationError(failure)
+            throw FileDownloadOperation.destinationError(failure, of: driver.plan.input)
         }
         await driver.keepCheckpoint(isDue: true)
     }
@@ -69,7 +70,7 @@ extension FileDownloadOperation {
         case .success(false?):
             throw TransferError(.digestMismatch, "The received bytes do not match their digest.")
         case .success(nil): throw stopped(by: driver.control.stop ?? .pause)
-        case .failure(let failure): throw FileDownloadOperation.destinationError(failure)
+        case .failure(let failure): throw FileDownloadOperation.destinationError(failure, of: driver.plan.input)
         }
     }
 

@@ -95,7 +95,9 @@ extension FileDownloadOperation {
         if isOverrun { await BlockingWork.run { files.current.drop(from: start) } }
         report(result, files: files, isOverrun: isOverrun, from: uri)
         // A failure of the file ends the download here, because the machine would treat it as a lost connection.
-        if let failure = files.failure { throw FileDownloadOperation.destinationError(failure) }
+        if let failure = files.failure {
+            throw FileDownloadOperation.destinationError(failure, of: driver.plan.input)
+        }
         selectCurrentFile(files)
         reportProgress()
         // A complete file is synchronized next. For any other file the checkpoint is saved, unless that was done.

@@ -79,7 +79,8 @@ final class FileDownloadOperation: DownloadOperation {
         _ destination: DownloadDestination, _ resumed: DownloadCheckpoint?, _ storage: TransferStorage
     ) throws(TransferError) -> Opened {
         guard let location = try PartialFileLocation.open(destination, storage: storage) else {
-            throw TransferError(.destinationUnusable, "There is no directory for the file.")
+            throw TransferError(
+                .destinationUnusable, "There is no directory for \(destination.path.map { "\($0)" } ?? "the file").")
         }
         let checkpoints = resumed.map { [$0] + ($0.earlier ?? []) } ?? []
         do throws(Errno) {
@@ -104,7 +105,7 @@ final class FileDownloadOperation: DownloadOperation {
             if error == .wouldBlock {
                 throw TransferError(.resumeDataUsed, "Another transfer is writing the partial file.")
             }
-            throw destinationError(error)
+            throw destinationError(error, of: destination)
         }
     }
 
@@ -151,8 +152,10 @@ final class FileDownloadOperation: DownloadOperation {
 
     func close() { files?.close() }
 
-    static func destinationError(_ error: Errno) -> TransferError {
-        TransferError(.destinationUnusable, "The file cannot be written.", underlying: error)
+    static func destinationError(_ error: Errno, of destination: DownloadDestination) -> TransferError {
+        TransferError(
+            .destinationUnusable, "\(destination.path.map { "\($0)" } ?? "The file") cannot be written.",
+            underlying: error)
     }
 }
 

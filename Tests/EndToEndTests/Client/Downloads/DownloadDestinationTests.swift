@@ -36,6 +36,7 @@ struct DownloadDestinationTests {
         let before = try? FileDescriptor.open("/", .readOnly).status(at: path)
         let error = await error(path, fixture, server.url)
         #expect(error?.code == .destinationUnusable && error?.resumeData == nil)
+        #expect(error?.message.contains(kind == 5 ? root : path) == true, "\(error?.message ?? "")")
         #expect(server.requests.isEmpty)
         #expect((try? FileDescriptor.open("/", .readOnly).status(at: path)) == before)
         #expect(!FileManager.default.fileExists(atPath: root + "/missing"))
@@ -88,7 +89,7 @@ struct DownloadDestinationTests {
         isHeld.withLock { $0 = false }
         isHeld.notifyAll()
         let error = await download.failure()
-        #expect(error?.code == .destinationUnusable)
+        #expect(error?.code == .destinationUnusable && error?.message.contains(fixture.destination) == true)
         #expect(rmdir(fixture.destination) == 0)
         let result = try await fixture.client.resumeDownload(try #require(error?.resumeData)).value()
         #expect(result.status == 416 && result.received == 0)
