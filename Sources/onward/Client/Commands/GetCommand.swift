@@ -94,8 +94,12 @@ enum GetCommand {
         do throws(CommandFailure) {
             let root: FilePath
             let directory: FileDescriptor
+            var isCreated = false
             do throws(Errno) {
-                do throws(Errno) { try FileDescriptor.makeDirectory(path, mode: 0o777) } catch {
+                do throws(Errno) {
+                    try FileDescriptor.makeDirectory(path, mode: 0o777)
+                    isCreated = true
+                } catch {
                     if error != .fileExists { throw error }
                 }
                 root = try path.resolved()
@@ -103,12 +107,15 @@ enum GetCommand {
             } catch {
                 throw CommandFailure(.inputOutput, "destination-unusable", "'\(path)' cannot be used: \(error)")
             }
+            // A new directory in which nothing was written is removed. The removal fails if there is anything in it.
+            defer { if isCreated { try? directory.removeDirectory(at: root) } }
             let identity = TransferIdentity.get(url, to: root)
             let state = try CommandState.claim(identity, chosen: nil)
             let folder = try FolderTransfer(identity, url, settings, report, signals, clients)
             let synchronization = FileSystemSynchronization(directory)
             var downloads = FolderDownloads(folder, directory, synchronization)
             let result = await folder.run(&downloads)
+            if result == .done { isCreated = false }
             if let failure = await synchronization.finish() {
                 throw CommandFailure(
                     .inputOutput, "destination-unusable", "The files may not be on stable storage: \(failure)")

@@ -64,10 +64,12 @@ extension TransferReport {
         }
     }
 
-    /// The beginning of a message about one of several files.
+    /// The beginning of a message about one of several files, or about the folder that is transferred, which is on the
+    /// server if files are received.
     func subject(_ identity: TransferIdentity) -> String {
         guard shouldNameFile else { return "" }
         let name = group?.folder.flatMap { identity.path.relative(to: $0) } ?? identity.fileName
+        if name.isEmpty, identity.kind == .get { return TransferURL.shown(identity.url) + ": " }
         return DisplayText.printable((name.isEmpty ? identity.path : name).description) + ": "
     }
 
