@@ -42,6 +42,12 @@ struct ClientOptionTests {
         #expect(try parse(["--output=x"], ClientSettings.getOptions).0.output == "x")
     }
 
+    @Test("A path in a directory that does not exist is kept: opening the file reports that")
+    func missingDirectory() throws {
+        #expect(try parse(["--state", "/no/such/directory/x"]).0.stateFile == "/no/such/directory/x")
+        #expect(try parse(["--cacert", "no/such/x"]).0.caFile?.isAbsolute == true)
+    }
+
     @Test("The options of connections and of several files change their settings")
     func connections() throws {
         let (settings, _) = try parse([
@@ -101,7 +107,6 @@ struct ClientOptionTests {
             (["--quiet", "--verbose"], "--quiet"), (["--careful", "--plain"], "--plain"),
             (["--plain", "--append-size", "1M"], "--append-size"),
             (["--json=yes"], "--json"), (["--json", "--json"], "twice"), (["--state", ""], "--state"),
-            (["--state", "/no/such/directory/x"], "/no/such/directory/x"),
             (["--token-file", "/tmp/t", "--header", "Authorization: x"], "--token-file"),
             (["--netrc", "--token-file", "/tmp/t"], "--netrc"), (["--key", "/tmp/k"], "--cert"),
             (["--jobs", "0"], "--jobs"), (["--jobs", "2", "--limit-rate", "1M"], "--limit-rate"),

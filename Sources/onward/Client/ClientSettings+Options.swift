@@ -198,12 +198,12 @@ extension ClientSettings {
         return value
     }
 
+    /// The absolute path of a file. If its directory does not exist, the use of the file reports that later (status 74).
     private static func absolute(_ argument: CommandArgument) throws(OptionError) -> FilePath {
         guard !argument.isEmpty else { throw OptionError("the file's name is empty") }
-        guard let absolute = FilePath(argument.bytes).absolute else {
-            throw OptionError("'\(argument)' is in a directory that does not exist")
-        }
-        return absolute
+        let path = FilePath(argument.bytes)
+        if let absolute = path.absolute { return absolute }
+        return path.isAbsolute ? path : (try? FilePath(".").resolved())?.appending(path) ?? path
     }
 
     /// Parses `sha256:HEX` and `sha512:HEX`.

@@ -217,6 +217,10 @@ struct StateCommandTests {
             let elsewhere = try home.start(
                 command + ["--state", home.path + "/mine"], environment: ["XDG_STATE_HOME": file])
             try elsewhere.expect(0)
+            let nowhere = try home.start(
+                command + ["--state", home.path + "/none/mine"], environment: ["XDG_STATE_HOME": file])
+            try nowhere.expect(74)
+            #expect(nowhere.errors.contains(home.path + "/none cannot be used: No such file or directory"))
             mkdir(home.path + "/state", 0o700)
             mkdir(home.states, 0o700)
             chmod(home.states, 0o777)
