@@ -144,9 +144,7 @@ extension ClientSettings {
         if isVerbose, let report {
             configuration.onMessage = { record in report.head(record) }
         }
-        if let caFile, !ClientSettings.isReadable(caFile) {
-            throw CommandFailure(.inputOutput, "cacert", "the certificates in \(caFile) cannot be read")
-        }
+        if let caFile { try ClientSettings.checkPEM(caFile, code: "cacert", "the certificates") }
         configuration.clientCertificate = try clientCertificate()
         if shouldUseNetrc {
             let netrc = try NetrcFile.read()
@@ -178,14 +176,37 @@ extension ClientSettings {
 
     private func clientCertificate() throws(CommandFailure) -> ClientCertificate? {
         guard let certificate else { return nil }
-        for file in [certificate, key ?? certificate] where file.text == nil || !ClientSettings.isReadable(file) {
-            throw CommandFailure(.inputOutput, "cert", "the certificate or key in \(file) cannot be read")
+        for file in [certificate, key ?? certificate] {
+            let content = "the certificate or key"
+            guard file.text != nil else {
+                throw CommandFailure(.inputOutput, "cert", "\(content) in \(file) cannot be read")
+            }
+            try ClientSettings.checkPEM(file, code: "cert", content)
         }
         return ClientCertificate(certificateFile: certificate.repairedText, keyFile: key?.repairedText)
     }
 
-    private static func isReadable(_ path: FilePath) -> Bool {
-        (try? FileDescriptor.open(path, [.readOnly, .nonBlocking])) != nil
+    /// Throws unless a file can be read and contains something in the format PEM. So a wrong file is reported before a
+    /// connection is made.
+    /// - Parameters:
+    ///   - code: the code of the failure.
+    ///   - content: what the file should contain, for the message.
+    private static func checkPEM(_ path: FilePath, code: String, _ content: String) throws(CommandFailure) {
+        let isPEM: Bool
+        do throws(Errno) {
+            let file = try FileDescriptor.open(path, [.readOnly, .nonBlocking])
+            let status = try file.status()
+            if status.isDirectory { throw .isDirectory }
+            // The content of a pipe can be read only once, by libcurl.
+            guard status.isRegular else { return }
+            isPEM = try file.content(atMost: 64 << 20).firstRange(of: Array("-----BEGIN ".utf8)) != nil
+        } catch {
+            throw CommandFailure(.inputOutput, code, "\(content) in \(path) cannot be read: \(error)")
+        }
+        guard isPEM else {
+            throw CommandFailure(
+                .inputOutput, code, "\(content) in \(path) cannot be used: the file is not in the format PEM")
+        }
     }
 
     /// The settings that a state file stores.

@@ -229,6 +229,10 @@ struct PutTests {
         try failure(74, "token-file", "--token-file", home.path + "/missing", file, server.url + "/201")
         try failure(64, "token-file", "--token-file", try home.file([0x20, 0x0A], "empty"), file, server.url + "/201")
         try failure(74, "cacert", "--cacert", home.path + "/missing", file, server.url + "/201")
+        try failure(74, "cacert", "--cacert", home.path, file, server.url + "/201")
+        // The file is not in the format PEM.
+        try failure(74, "cacert", "--cacert", file, file, server.url + "/201")
+        try failure(74, "cert", "--cert", file, file, server.url + "/201")
         try failure(69, "refused", file, server.url + "/400")
         try failure(69, "precondition-failed", file, server.url + "/412")
         try failure(77, "unauthorized", file, server.url + "/403")
