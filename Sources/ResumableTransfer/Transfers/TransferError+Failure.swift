@@ -25,6 +25,12 @@ extension TransferError {
         case .invalidRequest: self.init(.invalidRequest, "The method or a field of the request cannot be sent.")
         case .unsupportedURI: self.init(.invalidRequest, "The URI scheme must be http or https.")
         case .tooManyRedirects: self.init(.tooManyRedirects, "There were too many redirections.")
+        // A server with TLS responds to a request without TLS with an alert, which libcurl takes for HTTP/0.9.
+        case .protocolViolation(let text) where uri.scheme == "http" && text.contains("HTTP/0.9"):
+            self.init(
+                .protocolViolation,
+                "The server sent something other than HTTP. If it requires TLS, use a URL that begins with https.",
+                underlying: CurlError(text))
         case .protocolViolation(let text):
             self.init(.protocolViolation, "The server sent an invalid response.", underlying: CurlError(text))
         }

@@ -119,6 +119,19 @@ struct ConnectionOptionTests {
         withExtendedLifetime(filler) {}
     }
 
+    @Test("The message about a server that requires TLS suggests https")
+    func missingTLS() throws {
+        let server = try ScriptedServer { _, reply in
+            // An alert of TLS: unexpected message (RFC 8446 section 6).
+            try reply.send([0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x0A])
+            reply.close()
+        }
+        let home = try CommandHome()
+        let run = try home.run("get", server.url + "/a", "-o", home.path + "/copy", "--retries", "0")
+        try run.expect(69)
+        #expect(run.errors.contains("use a URL that begins with https"), "\(run.errors)")
+    }
+
     @Test("--cert and --key authenticate the client")
     func certificate() throws {
         let identity = try SelfSignedCertificate(.ecdsa)
