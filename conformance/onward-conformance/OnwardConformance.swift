@@ -117,12 +117,29 @@ enum OnwardConformance {
         Output.printError("\(reason)\nSee '\(manual.name) \(help)'.", of: command)
         return 2
     }
+}
 
-    static func save(_ document: Data, to path: String) throws {
+/// A file for a report. A command opens it before the run, so that a file that cannot be written is reported at once.
+struct ReportFile {
+    private let path: String
+    private let file: FileDescriptor
+
+    /// Opens the file, and creates it if it is missing. Its content does not change.
+    init(_ path: String) throws(FileFailure) {
+        self.path = path
         do throws(Errno) {
-            let file = try FileDescriptor.open(path, [.writeOnly, .create, .truncate], mode: 0o666)
+            file = try FileDescriptor.open(path, [.writeOnly, .create], mode: 0o666)
+        } catch {
+            throw FileFailure("\(path) cannot be written: \(error)")
+        }
+    }
+
+    /// Replaces the content of the file.
+    func write(_ document: Data) throws(FileFailure) {
+        do throws(Errno) {
+            // Pipes and devices have no size.
+            if try file.status().isRegular { try file.truncate(to: 0) }
             try LogOutput(descriptor: file.rawValue).writeOrThrow(String(decoding: document, as: UTF8.self))
-            withExtendedLifetime(file) {}
         } catch {
             throw FileFailure("\(path) cannot be written: \(error)")
         }

@@ -8,6 +8,7 @@ enum ProxyCommand {
     }
 
     private static func verify(_ options: ProxyOptions) throws -> Int32 {
+        let file = try options.json.map { try ReportFile($0) }
         let terminal = OnwardConformance.terminal()
         let show = { (finding: ProxyFinding) in Output.write(terminal.line(of: finding)) }
         let report: ProxyReport
@@ -19,7 +20,7 @@ enum ProxyCommand {
         guard Output.write(terminal.closing(report, shouldShowTranscripts: options.shouldShowTranscripts)) else {
             return 2
         }
-        if let path = options.json { try OnwardConformance.save(report.json(), to: path) }
+        try file?.write(report.json())
         return report.exitStatus
     }
 }

@@ -35,12 +35,15 @@ struct Reporting: Sendable {
         _ document: (Report, _ strict: Bool) -> JSONReport<Subject>,
         run: ((CaseResult) -> Bool) throws -> Report
     ) throws -> Int32 {
+        let jsonFile = try json.map { try ReportFile($0) }
+        let junitFile = try junit.map { try ReportFile($0) }
+        let htmlFile = try html.map { try ReportFile($0) }
         var terminal = OnwardConformance.terminal()
         let report = try run { Output.write(terminal.line(of: $0)) }
         guard Output.write(terminal.closing(report, strict: isStrict)) else { return 2 }
-        if let json { try OnwardConformance.save(document(report, isStrict).data(), to: json) }
-        if let junit { try OnwardConformance.save(Data(JUnitReport(report, strict: isStrict).text.utf8), to: junit) }
-        if let html { try OnwardConformance.save(Data(HTMLReport(report, strict: isStrict).text.utf8), to: html) }
+        try jsonFile?.write(document(report, isStrict).data())
+        try junitFile?.write(Data(JUnitReport(report, strict: isStrict).text.utf8))
+        try htmlFile?.write(Data(HTMLReport(report, strict: isStrict).text.utf8))
         return report.exitStatus(strict: isStrict)
     }
 }
