@@ -28,7 +28,8 @@ final class DatabaseResult {
         default:
             let sqlState = field(Int32(ONWARD_PG_SQLSTATE)) ?? ""
             // The details are omitted: they contain values.
-            let message = field(Int32(ONWARD_PG_MESSAGE)) ?? String(cString: PQresultErrorMessage(handle)).onOneLine
+            let message =
+                (field(Int32(ONWARD_PG_MESSAGE)) ?? String(cString: PQresultErrorMessage(handle))).onOneLine
             let severity = field(Int32(ONWARD_PG_SEVERITY))
             return severity == "FATAL" || severity == "PANIC"
                 ? .closed(message) : .failed(sqlState: sqlState, message: message)

@@ -51,9 +51,11 @@ package struct DatabaseURI: Sendable, Hashable, CustomStringConvertible {
             PQfreemem(message)
             // libpq's message repeats parts of the text.
             let mayHaveSecrets = text.contains("@") || text.contains("%") || text.lowercased().contains("pass")
+            let detail =
+                unknownParameter(of: text, reason).map { "it has the unknown parameter '\($0)'" }
+                ?? (mayHaveSecrets ? nil : reason.onOneLine)
             throw ParsingError(
-                description: "the URI of the database is invalid"
-                    + (mayHaveSecrets ? "" : ": \(reason.onOneLine)"))
+                description: "the URI of the database is invalid" + (detail.map { ": " + $0 } ?? ""))
         }
         defer { PQconninfoFree(options) }
         var parameters: [Parameter] = []
@@ -66,9 +68,25 @@ package struct DatabaseURI: Sendable, Hashable, CustomStringConvertible {
         }
         return parameters
     }
+
+    /// The name of the parameter that libpq does not know; `nil` if libpq has another reason, or if a part of the query
+    /// can belong to a password.
+    private static func unknownParameter(of text: String, _ reason: String) -> String? {
+        guard reason.hasPrefix("invalid URI query parameter"), let start = text.lastIndex(of: "?") else { return nil }
+        let query = text[start...].dropFirst()
+        guard !query.contains("@"), !query.contains("%"), !query.lowercased().contains("pass") else { return nil }
+        let names = query.split(separator: "&").map { $0.prefix { $0 != "=" } }
+        return names.first { reason.contains("\"\($0)\"") && $0.utf8.allSatisfy { (0x21...0x7E).contains($0) } }
+            .map(String.init)
+    }
 }
 
 extension String {
-    /// The text on one line: libpq formats its messages with line breaks.
-    var onOneLine: String { split(whereSeparator: \.isNewline).joined(separator: "; ") }
+    /// The text on one line, without tabs and indentation: libpq formats its messages with both.
+    var onOneLine: String {
+        split(whereSeparator: \.isNewline)
+            .map { $0.split(whereSeparator: \.isWhitespace).joined(separator: " ") }
+            .filter { !$0.isEmpty }
+            .joined(separator: "; ")
+    }
 }

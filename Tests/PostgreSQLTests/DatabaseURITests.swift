@@ -1,5 +1,6 @@
-import PostgreSQL
 import Testing
+
+@testable import PostgreSQL
 
 @Suite("URIs of databases")
 struct DatabaseURITests {
@@ -33,9 +34,31 @@ struct DatabaseURITests {
     @Test("The reason for the rejection of a URI without secrets is libpq's")
     func reason() {
         let error = #expect(throws: DatabaseURI.ParsingError.self) {
-            try DatabaseURI(parsing: "postgresql://host/db?unknown=1")
+            try DatabaseURI(parsing: "postgresql://host/db?unknown")
         }
-        #expect(error?.description.contains("unknown") == true)
+        #expect(error?.description.contains("separator") == true)
+    }
+
+    @Test(
+        "An unknown parameter is named, unless its name can be a part of a password",
+        arguments: [
+            ("postgresql://host/db?other=1", true), ("postgresql://user@host/db?other=hunter2", true),
+            ("postgresql://user@host/db?sslmode=require&other=hunter2&more=1", true),
+            ("postgresql://user:hunter2%40@host/db?other=1", true),
+            ("postgresql://user:word?other=1@host/db?sslmode", false), ("postgresql://user:a/b?other=1@host/db", false),
+            ("postgresql://user@host/db?password=hunter2&other=1", false),
+            ("postgresql://user@host/db?pass%77ord=hunter2&other=1", false),
+        ])
+    func unknownParameter(text: String, isNamed: Bool) {
+        let error = #expect(throws: DatabaseURI.ParsingError.self) { try DatabaseURI(parsing: text) }
+        let message = error?.description ?? ""
+        #expect(message.contains("the unknown parameter 'other'") == isNamed, "\(message)")
+        #expect(!message.contains("hunter2") && message.contains("other") == isNamed, "\(message)")
+    }
+
+    @Test("A message of libpq is shown on one line, without tabs")
+    func oneLine() {
+        #expect("refused\n\tIs the server  running?\n\n".onOneLine == "refused; Is the server running?")
     }
 
     @Test(
