@@ -58,10 +58,11 @@ extension Database {
 extension StoreError {
     /// The error of the store for an error of the object storage.
     init(_ error: ObjectError, during operation: String) {
-        if case .unavailable = error {
-            self = .unavailable("cannot \(operation): \(error)")
-        } else {
-            self = .io(Errno(error), during: "\(operation): \(error)")
+        switch error {
+        case .unavailable: self = .unavailable("cannot \(operation): \(error)")
+        // The request could not be signed. "Permission denied" would contradict the reason that the credentials are missing.
+        case .refused(0, _, _): self = .io(.missingKey, during: "\(operation): \(error)")
+        case .notFound, .refused: self = .io(Errno(error), during: "\(operation): \(error)")
         }
     }
 }

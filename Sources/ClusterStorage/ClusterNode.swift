@@ -337,7 +337,7 @@ extension DatabaseError {
 extension StoreError {
     init(_ error: DatabaseError) {
         switch error {
-        case .unavailable(let reason, _): self = .unavailable(reason)
+        case .unavailable(let reason, _): self = .unavailable("the database is unavailable: \(reason)")
         case .failed(let sqlState, let message):
             switch sqlState {
             case ClusterSQL.CatalogError.sessionEnded, ClusterSQL.CatalogError.batchEnded: self = .unavailable(message)
@@ -356,7 +356,10 @@ extension StoreError {
             default:
                 // insufficient_resources, operator_intervention, and errors of the connection and of access
                 let isTemporary = ["53", "57", "08", "28", "3D", "42501"].contains { sqlState.hasPrefix($0) }
-                self = isTemporary ? .unavailable(message) : .invalidState(error.description)
+                self =
+                    isTemporary
+                    ? .unavailable("the database has refused the request: \(message)")
+                    : .invalidState(error.description)
             }
         }
     }

@@ -23,6 +23,11 @@ package final class ClusterObservation: Sendable {
 
     private static let maxNotes = 20
 
+    /// What an operator can do if the database denies the role of the server something.
+    private static let adviceAboutRights =
+        "the role of the server needs CREATE on the database (GRANT CREATE, CONNECT ON DATABASE ...) and has to own the"
+        + " schema onward; see \"Rights\" in docs/scale.md"
+
     private let state: Monitor<State>
 
     package init() {
@@ -65,8 +70,10 @@ package final class ClusterObservation: Sendable {
             switch report.error {
             // One of our functions in the database rejected the change, so the database works.
             case .failed(let sqlState, _)? where sqlState.hasPrefix("ON"): return state.database.succeeded(at: now)
-            case .failed(let sqlState, _)?:
-                return state.database.failed(sqlState, "\(report.error.map { "\($0)" } ?? "")", at: now)
+            case .failed(let sqlState, let message)?:
+                // insufficient_privilege
+                let advice = sqlState == "42501" ? "; " + Self.adviceAboutRights : ""
+                return state.database.failed(sqlState, "\(message) (SQLSTATE \(sqlState))\(advice)", at: now)
             case .unavailable(let reason, _)?:
                 return state.database.failed("", "the database is unavailable: \(reason)", at: now)
             case nil: return state.database.succeeded(at: now)
@@ -91,9 +98,9 @@ package final class ClusterObservation: Sendable {
             case .refused? where operation == .get && error?.isMissingBucket == true: return nil
             case .refused(let status, let code, _)?:
                 return state.objects.failed(
-                    "\(status) \(code)", "\(error?.description ?? "") (\(operation.rawValue))", at: now)
+                    "\(status) \(code)", "\(error?.description ?? "") (\(operation.activity))", at: now)
             case .unavailable?:
-                return state.objects.failed("", "\(error?.description ?? "") (\(operation.rawValue))", at: now)
+                return state.objects.failed("", "\(error?.description ?? "") (\(operation.activity))", at: now)
             }
         }
     }
@@ -150,7 +157,19 @@ struct FailureReport {
 
 /// An object storage whose operations are recorded.
 struct ObservedObjectStore: ObjectStore {
-    enum Operation: String, CaseIterable { case put, get, delete, list }
+    enum Operation: String, CaseIterable {
+        case put, get, delete, list
+
+        /// The words for a line of the log.
+        var activity: String {
+            switch self {
+            case .put: "while storing an object"
+            case .get: "while reading an object"
+            case .delete: "while deleting objects"
+            case .list: "while listing objects"
+            }
+        }
+    }
 
     let store: any ObjectStore
     let observation: ClusterObservation

@@ -26,7 +26,7 @@ package final class Database: Sendable {
     /// - Parameters:
     ///   - connections: the limit for the connections that are open at the same time.
     ///   - timeout: the limit for the time of each call, including the time to connect.
-    ///   - observe: is called after each transaction, on its thread.
+    ///   - observe: is called after each transaction and each script, on its thread.
     package init(
         _ uri: DatabaseURI, connections: Int = 8, timeout: Duration = .seconds(10),
         observe: (@Sendable (DatabaseReport) -> Void)? = nil
@@ -46,14 +46,23 @@ package final class Database: Sendable {
     package func transaction(
         _ statements: [DatabaseStatement], until deadline: Int64 = .max
     ) throws(DatabaseError) -> [DatabaseRows] {
+        let last = min(deadline, SystemClock.deadline(in: timeout), state.withLock { $0.end })
+        return try observing { (repetitions) throws(DatabaseError) in
+            try transaction(statements, until: last, &repetitions)
+        }
+    }
+
+    /// Calls the observer with the outcome and the duration of `body`, which counts its repetitions.
+    private func observing<Result>(
+        _ body: (inout Int) throws(DatabaseError) -> Result
+    ) throws(DatabaseError) -> Result {
         var report = DatabaseReport()
         let start = SystemClock.monotonicNanoseconds()
         defer {
             report.nanoseconds = SystemClock.monotonicNanoseconds() - start
             observe?(report)
         }
-        let last = min(deadline, SystemClock.deadline(in: timeout), state.withLock { $0.end })
-        do throws(DatabaseError) { return try transaction(statements, until: last, &report.repetitions) } catch {
+        do throws(DatabaseError) { return try body(&report.repetitions) } catch {
             report.error = error
             throw error
         }
@@ -89,10 +98,12 @@ package final class Database: Sendable {
     package func runScript(_ sql: String) throws(DatabaseError) {
         let timeout = max(timeout, .seconds(60))
         let deadline = SystemClock.deadline(in: timeout)
-        try withConnection(until: deadline) { (connection) throws(DatabaseError) in
-            // The number of the lock is "onward" in ASCII.
-            try connection.script(
-                sql, lock: 0x6f6e_7761_7264, statementTimeout: timeout * 4 / 5, until: deadline)
+        try observing { (_) throws(DatabaseError) in
+            try withConnection(until: deadline) { (connection) throws(DatabaseError) in
+                // The number of the lock is "onward" in ASCII.
+                try connection.script(
+                    sql, lock: 0x6f6e_7761_7264, statementTimeout: timeout * 4 / 5, until: deadline)
+            }
         }
     }
 

@@ -72,6 +72,8 @@ public struct Errno: Error, RawRepresentable, Hashable, Sendable {
     public static let timedOut = Errno(rawValue: ETIMEDOUT)
     /// `EDQUOT`: disk quota exceeded (errno(3)).
     public static let quotaExceeded = Errno(rawValue: EDQUOT)
+    /// `ENOKEY`: required key not available (errno(3)).
+    package static let missingKey = Errno(rawValue: ENOKEY)
 
     /// The symbolic name such as "ENOSPC"; "errno 200" for a number without a symbolic name.
     public var name: String {

@@ -1,6 +1,8 @@
 import ObjectStorage
+import PostgreSQL
 import SystemCalls
 import Testing
+import UploadStorage
 
 @testable import ClusterStorage
 
@@ -30,6 +32,32 @@ import Testing
         #expect(notes.withLock { $0 } == [])
         observation.record(.put, error, nanoseconds: 1, bytes: 0)
         #expect(notes.withLock { $0.count } == 1 && notes.withLock { $0[0] }.contains("404 NoSuchBucket"))
+    }
+
+    @Test("a right that the role of the server lacks is reported with the statement that grants it")
+    func rights() throws {
+        let observation = ClusterObservation()
+        let notes = Monitor<[String]>([])
+        observation.onNote { note in notes.withLock { $0.append(note.text) } }
+        var report = DatabaseReport()
+        report.error = .failed(sqlState: "42501", message: "permission denied for database db")
+        observation.record(report)
+        report.error = .failed(sqlState: "42P01", message: "relation \"onward.node\" does not exist")
+        observation.record(report)
+        let texts = notes.withLock { $0 }
+        try #require(texts.count == 2, "\(texts)")
+        #expect(texts[0].hasPrefix("permission denied for database db (SQLSTATE 42501); "))
+        #expect(texts[0].contains("GRANT CREATE") && !texts[1].contains("GRANT"), "\(texts)")
+    }
+
+    @Test("errors of the store name the database or the object storage, and have no reason that contradicts theirs")
+    func storeErrors() {
+        let away = StoreError(DatabaseError.unavailable("no connection", isPossiblyCommitted: false))
+        #expect("\(away)".hasSuffix(": the database is unavailable: no connection"), "\(away)")
+        let keys = ObjectError.refused(status: 0, code: "", message: "the credentials file f cannot be read: reason")
+        let unsigned = "\(StoreError(keys, during: "read the object o"))"
+        #expect(unsigned.hasPrefix("cannot read the object o: \(keys): "), "\(unsigned)")
+        #expect(!unsigned.contains("EACCES"), "\(unsigned)")
     }
 
     @Test("each kind of error is reported once, and success between errors causes no more reports")
