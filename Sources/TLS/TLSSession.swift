@@ -54,7 +54,7 @@ public struct TLSError: Error, Sendable, Hashable, CustomStringConvertible {
         switch code {
         case GNUTLS_E_CERTIFICATE_KEY_MISMATCH: "the key does not belong to the certificate"
         case GNUTLS_E_BASE64_DECODING_ERROR, GNUTLS_E_NO_CERTIFICATE_FOUND,
-            GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR:
+            GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR, GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE:
             "the certificate or the key is missing or is not in PEM format"
         case GNUTLS_E_DECRYPTION_FAILED: "the key is encrypted; use a key without a passphrase"
         default: String(cString: gnutls_strerror(code))

@@ -111,14 +111,15 @@ struct CredentialFiles {
     private static func eventSecrets(
         in path: String, _ warnings: inout [String]
     ) throws(OptionError) -> [EventSecret] {
-        let text = String(decoding: try content(of: path, isSecret: true, &warnings), as: UTF8.self)
+        let text = String(
+            decoding: try content(of: path, "events-secrets", isSecret: true, &warnings), as: UTF8.self)
         do throws(SettingError) { return try EventSettings.secrets(parsing: text) } catch {
             throw OptionError("\(path): \(error)")
         }
     }
 
     private static func tokens(in path: String, _ warnings: inout [String]) throws(OptionError) -> TokenList {
-        let text = String(decoding: try content(of: path, isSecret: true, &warnings), as: UTF8.self)
+        let text = String(decoding: try content(of: path, "token-file", isSecret: true, &warnings), as: UTF8.self)
         do throws(TokenList.Malformed) {
             let list = try TokenList(parsing: text)
             if list.count == 0 { warnings.append("\(path) contains no token: requests that need a token are rejected") }
@@ -134,8 +135,8 @@ struct CredentialFiles {
     private static func credentials(
         _ certificate: String, _ key: String, _ warnings: inout [String]
     ) throws(OptionError) -> ServerCredentials {
-        let chain = try content(of: certificate, isSecret: false, &warnings)
-        let secret = try content(of: key, isSecret: true, &warnings)
+        let chain = try content(of: certificate, "tls-cert", isSecret: false, &warnings)
+        let secret = try content(of: key, "tls-key", isSecret: true, &warnings)
         do throws(TLSError) {
             let credentials = try ServerCredentials(certificate: chain, key: secret)
             if credentials.expiresAt < SystemClock.realtimeSeconds() {
@@ -143,12 +144,13 @@ struct CredentialFiles {
             }
             return credentials
         } catch {
-            throw OptionError("\(certificate) and \(key) cannot be used: \(error)")
+            throw OptionError("--tls-cert \(certificate) and --tls-key \(key) cannot be used: \(error)")
         }
     }
 
+    /// - Parameter option: the name of the option that names the file, for errors.
     private static func content(
-        of path: String, isSecret: Bool, _ warnings: inout [String]
+        of path: String, _ option: String, isSecret: Bool, _ warnings: inout [String]
     ) throws(OptionError) -> [UInt8] {
         do throws(Errno) {
             let file = try FileDescriptor.open(path, [.readOnly, .nonBlocking])
@@ -159,7 +161,7 @@ struct CredentialFiles {
             }
             return try file.content(atMost: 16 << 20)
         } catch {
-            throw OptionError("\(path) cannot be read: \(error)")
+            throw OptionError("--\(option): \(path) cannot be read: \(error)")
         }
     }
 }

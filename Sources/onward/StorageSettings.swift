@@ -116,9 +116,12 @@ struct StorageSettings {
         _ path: WritableKeyPath<Settings, StorageSettings> & Sendable, group: String, _ help: String
     ) -> CommandOption<Settings> {
         CommandOption("blobs", "URI", group: group, help) { settings, value throws(OptionError) in
-            do throws(ObjectStorageURI.Mistake) {
-                settings[keyPath: path].blobs = try ObjectStorageURI(parsing: value)
-            } catch { throw OptionError(error.description) }
+            let blobs: ObjectStorageURI
+            do throws(ObjectStorageURI.Mistake) { blobs = try ObjectStorageURI(parsing: value) } catch {
+                throw OptionError(error.description)
+            }
+            if let caFile = blobs.caFile { _ = try ServeSettings.certificates(in: caFile) }
+            settings[keyPath: path].blobs = blobs
         }
     }
 

@@ -46,4 +46,14 @@ struct ServeOptionTests {
         #expect(
             try Self.settings([], ["ONWARD_CACHE_CONTROL": "max-age=5"]).server.cacheControl.serialized == "max-age=5")
     }
+
+    @Test("a ca-file of --blobs that is no readable file with certificates is refused")
+    func unusableAuthorities() {
+        for path in ["/nonexistent/ca.pem", "/dev/null"] {
+            let error = #expect(throws: OptionError.self) {
+                try Self.settings([CommandArgument("--blobs"), CommandArgument("s3://bucket?region=r&ca-file=\(path)")])
+            }
+            #expect(error?.message.contains("--blobs: \(path) is not") == true)
+        }
+    }
 }

@@ -16,7 +16,9 @@ struct HealthCommandTests {
             try refused.expect(69)
             #expect(refused.errors.contains("404"))
             try home.run("health", url, url).expect(64)
-            try home.run("health", "nonsense").expect(64)
+            let unusable = try home.run("health", "nonsense")
+            try unusable.expect(64)
+            #expect(unusable.errors.contains("neither a URL") && unusable.errors.contains("/healthz"))
         }
         try home.run("health", "http://127.0.0.1:1/readyz").expect(75)
     }

@@ -54,7 +54,12 @@ enum HealthCommand {
             throw OptionError("unexpected '\(operands[1])': health accepts one URL or path")
         }
         let operand = try operands.first?.requireText() ?? "/readyz"
-        guard operand.hasPrefix("/") else { return .url(try TransferURL(operand)) }
+        guard operand.hasPrefix("/") else {
+            do throws(OptionError) { return .url(try TransferURL(operand)) } catch {
+                throw OptionError(
+                    "'\(operand)' is neither a URL such as http://host/readyz nor a path such as /healthz")
+            }
+        }
         guard operand.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             throw OptionError("'\(operand)' is not a path such as /readyz")
         }

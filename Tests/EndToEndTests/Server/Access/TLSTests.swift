@@ -161,10 +161,10 @@ struct TLSTests {
             try OnwardRun(["serve", "--root", root.path + "/d"] + options)
         }
         try run("--tls-cert", one.certificate, "--tls-key", other.key).expect(64, "does not belong")
-        try run("--tls-cert", one.certificate, "--tls-key", one.certificate).expect(64, "certificate.pem")
+        try run("--tls-cert", one.certificate, "--tls-key", one.certificate).expect(64, "certificate.pem", "is missing")
         try run("--tls-cert", one.key, "--tls-key", one.key).expect(64, "key.pem")
         try run("--tls-cert", one.certificate).expect(64, "--tls-key")
-        try run("--tls-cert", root.path + "/none", "--tls-key", one.key).expect(64, "ENOENT")
+        try run("--tls-cert", root.path + "/none", "--tls-key", one.key).expect(64, "--tls-cert: ", "ENOENT")
         #expect(!FileManager.default.fileExists(atPath: root.path + "/d"))
     }
 

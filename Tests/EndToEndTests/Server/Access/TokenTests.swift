@@ -87,7 +87,8 @@ struct TokenTests {
         #expect(!fixture.server.log.contains("token-of"))
         let root = fixture.path + "-root"
         try OnwardRun(["serve", "--root", root, "--token-file", fixture.path]).expect(64, "line 2", "everything")
-        try OnwardRun(["serve", "--root", root, "--token-file", fixture.path + "-none"]).expect(64, "ENOENT")
+        try OnwardRun(["serve", "--root", root, "--token-file", fixture.path + "-none"]).expect(
+            64, "--token-file: ", "ENOENT")
         try OnwardRun(["serve", "--root", root, "--token-file", fixture.path, "--allow-anonymous"]).expect(
             64, "--public-read")
         try OnwardRun(["serve", "--root", root, "--public-read"]).expect(64, "--token-file")
