@@ -139,7 +139,7 @@ def rows(bench):
     work = f"beside {bench.rows:,} rows and files"
     names = {
         "HEAD": "HEAD of an upload", "creation": f"{CREATED:,} uploads of 100 bytes, 16 connections, relaxed",
-        "page": "page of 1,000 names of a directory", "expiry": f"expiry of {EXPIRING} uploads, CPU time",
+        "page": "page of 1,000 names of a directory", "expiry": f"expiry of {EXPIRING:,} uploads, CPU time",
     }
     for key, name in names.items():
         measured = expired if key == "expiry" else results
