@@ -98,16 +98,18 @@ final class CatalogCopy {
         return (saved, counted)
     }
 
-    /// Calls `body` for each upload in the order of the ids, with an error if its row cannot be read.
+    /// Calls `body` for each upload, with an error if its row cannot be read.
     func forEachUpload(_ body: (Result<CatalogRow, StoreError>) -> Void) throws(SQLiteFailure) {
-        var last: [UInt8] = []
-        while true {
-            let page = try connection.rows(CatalogSQL.selectUploads, [.blob(last), .integer(500)])
-            for columns in page {
-                body(Result { () throws(StoreError) in try CatalogRow(columns: columns) })
+        for statement in CatalogSQL.selectUploadsByPhase {
+            var last: [UInt8] = []
+            while true {
+                let page = try connection.rows(statement, [.blob(last), .integer(500)])
+                for columns in page {
+                    body(Result { () throws(StoreError) in try CatalogRow(columns: columns) })
+                }
+                guard let next = page.last?.first?.blob else { break }
+                last = next
             }
-            guard let next = page.last?.first?.blob else { return }
-            last = next
         }
     }
 

@@ -198,13 +198,12 @@ enum CatalogSQL {
             (SELECT number FROM uploads WHERE id = ?1 AND phase >= 2))
         """
     static let selectUpload = "SELECT \(columns) FROM uploads WHERE \(hasID)"
-    static let selectUploads = """
-        SELECT \(columns) FROM uploads WHERE number IN (
-            SELECT number FROM (SELECT number FROM uploads WHERE id > ?1 AND phase < 2 ORDER BY id LIMIT ?2)
-            UNION ALL
-            SELECT number FROM (SELECT number FROM uploads WHERE id > ?1 AND phase >= 2 ORDER BY id LIMIT ?2))
-        ORDER BY id LIMIT ?2
-        """
+    /// The unfinished and the finished uploads after an id. These statements also work with older versions of the schema.
+    static let selectUploadsByPhase = ["phase < 2", "phase >= 2"].map { phase in
+        "SELECT \(columns) FROM uploads WHERE id > ?1 AND \(phase) ORDER BY id LIMIT ?2"
+    }
+    static let selectUploads =
+        selectUploadsByPhase.map { "SELECT * FROM (\($0))" }.joined(separator: " UNION ALL ") + " ORDER BY id LIMIT ?2"
     static let selectProcessing = "SELECT id FROM uploads WHERE phase = 1 AND id > ? ORDER BY id LIMIT ?"
     static let countProcessing = "SELECT count(*) FROM uploads WHERE phase = 1"
     static let selectReceiving = """

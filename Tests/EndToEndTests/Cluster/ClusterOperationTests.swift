@@ -143,7 +143,7 @@ struct ClusterOperationTests {
                 }
             }
             #expect(response?.status == 503, "\(server.log.suffix(2000))")
-            for words in ["a copy of this database", "delete the object 'cluster'"] {
+            for words in ["another copy of this database", "delete the object 'cluster'"] {
                 #expect(server.log.contains(words), "\(server.log.suffix(2000))")
             }
             #expect(try server.exchange(Request("PUT", "/files/f", [], .bytes(Self.content))).status >= 500)
