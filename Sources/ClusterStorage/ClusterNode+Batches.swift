@@ -80,12 +80,24 @@ extension ClusterNode {
     /// Waits until the outcomes of all batches are known.
     /// - Throws: the error of the last attempt.
     func awaitOutcomes() throws(DatabaseError) {
+        try repeating { (deadline) throws(DatabaseError) in _ = try resolvedSession(until: deadline) }
+    }
+
+    /// Runs `body` when the outcomes of all batches are known, and again if the database is unavailable.
+    /// - Throws: the error of the last attempt.
+    func repeatedWhileUnavailable<Result>(_ body: () throws(DatabaseError) -> Result) throws(DatabaseError) -> Result {
+        try repeating { (deadline) throws(DatabaseError) in
+            _ = try resolvedSession(until: deadline)
+            return try body()
+        }
+    }
+
+    private func repeating<Result>(_ body: (_ deadline: Int64) throws(DatabaseError) -> Result) throws(DatabaseError)
+        -> Result
+    {
         let deadline = SystemClock.deadline(in: Self.resolutionTime)
         while true {
-            do throws(DatabaseError) {
-                _ = try resolvedSession(until: deadline)
-                return
-            } catch {
+            do throws(DatabaseError) { return try body(deadline) } catch {
                 let next = SystemClock.monotonicNanoseconds() + Self.resolutionPause
                 guard case .unavailable = error, next < deadline, !waitForClosing(until: next) else { throw error }
             }

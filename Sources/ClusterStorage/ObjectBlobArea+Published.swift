@@ -60,9 +60,8 @@ extension ObjectBlobArea {
         do throws(DatabaseError) {
             do throws(DatabaseError) { outcome = try attempt() } catch {
                 guard error.isPossiblyCommitted else { throw error }
-                try node.awaitOutcomes()
                 isRepeated = true
-                outcome = try attempt()
+                outcome = try node.repeatedWhileUnavailable(attempt)
             }
         } catch { throw error.fileError(during: "remove a published file") }
         switch outcome {
