@@ -163,11 +163,14 @@ extension ClusterCatalog {
         if count == 1 { return [.failure(StoreError(error))] }
         // Each change now gets its own transaction, so that only the failing change fails.
         var outcomes: [Outcome] = []
+        var failures = 0
         for change in batch.prefix(count) {
             let outcome = transactFirst(of: [change])[0]
             outcomes.append(outcome)
-            // Otherwise each of the others would wait for the database, one after the other.
-            if case .failure(.unavailable) = outcome { return outcomes + batch[outcomes.count...].map { _ in outcome } }
+            // One change can fail because of another transaction. After two of them, each of the others would probably wait for
+            // the database, one after the other.
+            if case .failure(.unavailable) = outcome { failures += 1 } else { failures = 0 }
+            if failures == 2 { return outcomes + batch[outcomes.count...].map { _ in outcome } }
         }
         return outcomes
     }

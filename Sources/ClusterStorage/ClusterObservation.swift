@@ -81,7 +81,11 @@ package final class ClusterObservation: Sendable {
         }
     }
 
-    func record(_ operation: ObservedObjectStore.Operation, _ error: ObjectError?, nanoseconds: Int64, bytes: Int) {
+    /// - Parameter canBucketBeMissing: whether a missing bucket is no problem, because the storage may create it later.
+    func record(
+        _ operation: ObservedObjectStore.Operation, _ error: ObjectError?, nanoseconds: Int64, bytes: Int,
+        canBucketBeMissing: Bool = false
+    ) {
         let result =
             switch error {
             case nil: "done"
@@ -94,8 +98,7 @@ package final class ClusterObservation: Sendable {
             let now = SystemClock.monotonicNanoseconds()
             switch error {
             case nil, .notFound: return state.objects.succeeded(at: now)
-            // The storage may create the bucket when it stores the first object. Otherwise storing fails with the same error.
-            case .refused? where operation == .get && error?.isMissingBucket == true: return nil
+            case .refused? where canBucketBeMissing && error?.isMissingBucket == true: return nil
             case .refused(let status, let code, _)?:
                 return state.objects.failed(
                     "\(status) \(code)", "\(error?.description ?? "") (\(operation.activity))", at: now)
@@ -192,7 +195,9 @@ struct ObservedObjectStore: ObjectStore {
     func get(
         _ key: String, _ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer, until deadline: Int64
     ) throws(ObjectError) -> Int {
-        try observing(.get) { (bytes) throws(ObjectError) in
+        // This object is read first. The storage may create the bucket when this object is stored; otherwise storing fails
+        // with the same error.
+        try observing(.get, canBucketBeMissing: key == PieceCollector.identityKey) { (bytes) throws(ObjectError) in
             bytes = try store.get(key, range, into: buffer, until: deadline)
             return bytes
         }
@@ -213,14 +218,15 @@ struct ObservedObjectStore: ObjectStore {
     }
 
     private func observing<Result>(
-        _ operation: Operation, _ body: (inout Int) throws(ObjectError) -> Result
+        _ operation: Operation, canBucketBeMissing: Bool = false, _ body: (inout Int) throws(ObjectError) -> Result
     ) throws(ObjectError) -> Result {
         let start = SystemClock.monotonicNanoseconds()
         var bytes = 0
         var failure: ObjectError?
         defer {
             observation.record(
-                operation, failure, nanoseconds: SystemClock.monotonicNanoseconds() - start, bytes: bytes)
+                operation, failure, nanoseconds: SystemClock.monotonicNanoseconds() - start, bytes: bytes,
+                canBucketBeMissing: canBucketBeMissing)
         }
         do throws(ObjectError) { return try body(&bytes) } catch {
             failure = error

@@ -41,7 +41,7 @@ enum ClusterSQL {
         """
     /// Ends the transactions of ended sessions, for example of a stopped process, because they keep their locks. A
     /// transaction that waits for a standby server is not ended: it has been committed here, and its end would make it visible
-    /// before the standby server has it, so that a client could get a response that a failover takes back.
+    /// before the standby server has it, so that a client could get a response that is not true after a failover.
     static let endLateTransactions = """
         SELECT pg_terminate_backend(a.pid)
         FROM (SELECT pid, substring(application_name FROM '^onward ([0-9]{1,18})$')::bigint AS session

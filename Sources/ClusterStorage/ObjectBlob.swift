@@ -44,7 +44,7 @@ final class ObjectBlob: Blob {
         /// The stored objects that are not registered.
         var unregistered: Set<String> = []
         var modified = SystemClock.realtimeNanoseconds()
-        /// The error of a failed attempt to store bytes. After it nothing can be written any more.
+        /// The error of a failed attempt to store bytes. The blob rejects all later writes.
         var failure: Errno?
         var isSynchronizing = false
         var lastSegmentID = 0

@@ -47,7 +47,7 @@ package struct UnknownOutcome: Codable, Sendable {
     package init(json: [UInt8]) throws { self = try JSONDecoder().decode(Self.self, from: Data(json)) }
 
     /// The final response to the client.
-    public static let response = Response(
+    package static let response = Response(
         ProblemDetails(
             status: .badGateway,
             detail:
@@ -85,7 +85,7 @@ extension UnknownOutcome {
     ///   - caFile: see ``Origin/caFile``.
     ///   - timeout: the maximum time in which no byte moves between this program and the application.
     /// - Returns: the response, and a sentence that describes the outcome. The response is `nil` if the application did not
-    ///   respond, or responded with 503, and has no content if that is longer than 1 MiB.
+    ///   respond, or responded with 503. It has no content if the application sent more than 1 MiB.
     /// - Throws: an error if the content cannot be read or the description is not valid.
     package func send(
         _ request: RetainedRequest, of requests: any RetainedRequests, caFile: String?, timeout: Duration

@@ -256,7 +256,7 @@ struct ClusterCatalogTests {
             }
             #expect(reason.contains("canceled"))
         }
-        #expect(try fixture.run("SELECT last_value FROM attempt").integer(0, 0) == 2)
+        #expect(try fixture.run("SELECT last_value FROM attempt").integer(0, 0) == 3)
     }
 
     /// The number of buffers that a statement reads.

@@ -89,10 +89,12 @@ extension FileDownloadOperation {
         guard let files else { return }
         await synchronization?.value
         synchronization = nil
-        files.current.flush()
         let isOverrun = files.current.isOverrun
         let start = machine.start
-        if isOverrun { await BlockingWork.run { files.current.drop(from: start) } }
+        await BlockingWork.run {
+            files.current.flush()
+            if isOverrun { files.current.drop(from: start) }
+        }
         report(result, files: files, isOverrun: isOverrun, from: uri)
         // A failure of the file ends the download here, because the machine would treat it as a lost connection.
         if let failure = files.failure {

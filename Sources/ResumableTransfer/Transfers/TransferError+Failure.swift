@@ -25,7 +25,7 @@ extension TransferError {
         case .invalidRequest: self.init(.invalidRequest, "The method or a field of the request cannot be sent.")
         case .unsupportedURI: self.init(.invalidRequest, "The URI scheme must be http or https.")
         case .tooManyRedirects: self.init(.tooManyRedirects, "There were too many redirections.")
-        // A server with TLS responds to a request without TLS with an alert, which libcurl takes for HTTP/0.9.
+        // A server with TLS responds to a request without TLS with an alert. libcurl reports it as HTTP/0.9.
         case .protocolViolation(let text) where uri.scheme == "http" && text.contains("HTTP/0.9"):
             self.init(
                 .protocolViolation,
