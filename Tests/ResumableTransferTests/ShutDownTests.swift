@@ -5,7 +5,7 @@ import SystemCalls
 import TestSupport
 import Testing
 
-@Suite("Client: shutting down", .timeLimit(.minutes(1)))
+@Suite("Client: shutting down", .timeLimit(.minutes(5)))
 struct ShutDownTests {
     @Test("a program that ends while its client starts does not crash")
     func exiting() throws {
