@@ -62,11 +62,12 @@ struct OutageTests {
 
     @Test("If the server is killed while a statement runs, the result is unknown, because the commit was sent")
     func killedDuringStatement() async throws {
-        let database = try await TestDatabase.start(isDurable: true)
+        // A busy machine must not end the statement by its time limit before the server is killed.
+        let database = try await TestDatabase.start(timeout: .seconds(300), isDurable: true)
         try await onThread { try database.pool.runScript("CREATE TABLE t (n bigint)") }
         async let outcome = onThread {
             failure { () throws(DatabaseError) in
-                try database.pool.transaction([insert, DatabaseStatement("SELECT 1 FROM pg_sleep(60)")])
+                try database.pool.transaction([insert, DatabaseStatement("SELECT 1 FROM pg_sleep(600)")])
             }
         }
         try await onThread { try database.awaitSessions(waitingFor: "PgSleep") }
