@@ -149,11 +149,10 @@ extension ReferenceSession {
             }
         }
         let found = server.state.withLock { state -> ReferenceUpload? in
-            if has(.keepsStuckConnections) { state.uploads[id]?.holder = nil }
             if has(.forgetsResetUploads), let upload = state.uploads[id], upload.holder != nil, upload.bytes.isEmpty {
                 state.uploads[id] = nil
             }
-            if !has(.appendsLateBytes) { state.uploads[id]?.takeOver() }
+            if !has(.appendsLateBytes), !has(.keepsStuckConnections) { state.uploads[id]?.takeOver() }
             return state.uploads[id]
         }
         guard let upload = found else { return ReferenceReply(status: 404) }
