@@ -116,7 +116,7 @@ struct GatewayOutcomeTests {
             #expect(sent.ending == .exited(0), "\(sent.output)")
             #expect(
                 sent.output == "the application responded with status 201, and more than 1 MiB of content;"
-                    + " the request is dropped\n", "\(sent.output.prefix(300))")
+                    + " the request is removed\n", "\(sent.output.prefix(300))")
             #expect(try keptCount(server) == 0)
         }
     }
