@@ -111,7 +111,7 @@ package final class ClusterCatalog: UploadCatalog {
     // MARK: Reads
 
     package func awaitOutcomes() throws(StoreError) {
-        try node.translating { () throws(DatabaseError) in try node.awaitOutcomes() }
+        try node.translating { () throws(DatabaseError) in try node.awaitOutcomes {} }
     }
 
     package func row(_ id: UploadID) throws(StoreError) -> CatalogRow? {

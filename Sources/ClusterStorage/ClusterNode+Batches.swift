@@ -77,27 +77,16 @@ extension ClusterNode {
     private static let resolutionTime = Duration.seconds(10)
     private static let resolutionPause: Int64 = 200_000_000
 
-    /// Waits until the outcomes of all batches are known.
+    /// Waits until the outcomes of all batches are known, and then runs `body`. If the database is unavailable, both are
+    /// repeated.
     /// - Throws: the error of the last attempt.
-    func awaitOutcomes() throws(DatabaseError) {
-        try repeating { (deadline) throws(DatabaseError) in _ = try resolvedSession(until: deadline) }
-    }
-
-    /// Runs `body` when the outcomes of all batches are known, and again if the database is unavailable.
-    /// - Throws: the error of the last attempt.
-    func repeatedWhileUnavailable<Result>(_ body: () throws(DatabaseError) -> Result) throws(DatabaseError) -> Result {
-        try repeating { (deadline) throws(DatabaseError) in
-            _ = try resolvedSession(until: deadline)
-            return try body()
-        }
-    }
-
-    private func repeating<Result>(_ body: (_ deadline: Int64) throws(DatabaseError) -> Result) throws(DatabaseError)
-        -> Result
-    {
+    func awaitOutcomes<Result>(then body: () throws(DatabaseError) -> Result) throws(DatabaseError) -> Result {
         let deadline = SystemClock.deadline(in: Self.resolutionTime)
         while true {
-            do throws(DatabaseError) { return try body(deadline) } catch {
+            do throws(DatabaseError) {
+                _ = try resolvedSession(until: deadline)
+                return try body()
+            } catch {
                 let next = SystemClock.monotonicNanoseconds() + Self.resolutionPause
                 guard case .unavailable = error, next < deadline, !waitForClosing(until: next) else { throw error }
             }

@@ -61,7 +61,7 @@ extension ObjectBlobArea {
             do throws(DatabaseError) { outcome = try attempt() } catch {
                 guard error.isPossiblyCommitted else { throw error }
                 isRepeated = true
-                outcome = try node.repeatedWhileUnavailable(attempt)
+                outcome = try node.awaitOutcomes(then: attempt)
             }
         } catch { throw error.fileError(during: "remove a published file") }
         switch outcome {
