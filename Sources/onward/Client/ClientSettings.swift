@@ -176,7 +176,7 @@ extension ClientSettings {
 
     private func clientCertificate() throws(CommandFailure) -> ClientCertificate? {
         guard let certificate else { return nil }
-        for file in [certificate, key ?? certificate] {
+        for file in [certificate, key].compactMap({ $0 }) {
             let content = "the certificate or key"
             guard file.text != nil else {
                 throw CommandFailure(.inputOutput, "cert", "\(content) in \(file) cannot be read")
